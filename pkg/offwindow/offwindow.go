@@ -1,5 +1,5 @@
 // Package offwindow gives each off-window of a HibernatePlan its end in the plan's ledger, and says
-// which skips are used up.
+// which skips are used up, and when the plan falls asleep or wakes next.
 package offwindow
 
 import (

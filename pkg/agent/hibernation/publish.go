@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/restoredata"
 	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
@@ -53,8 +54,8 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 		if v.facts.Sleep && v.wakes != nil && (phase == hibernate.Hibernated || phase == hibernate.Hibernating) {
 			want[annotations.StatusWakes] = v.wakes.UTC().Format(time.RFC3339)
 		}
-		if !v.facts.Sleep && known.table != nil && v.newer == "" && v.facts.Until != nil {
-			want[annotations.StatusSleeps] = v.facts.Until.UTC().Format(time.RFC3339)
+		if at := v.sleeps(known); at != nil {
+			want[annotations.StatusSleeps] = at.UTC().Format(time.RFC3339)
 		}
 		return want
 	})
@@ -152,6 +153,9 @@ func conditions(have string, v view, phase hibernate.Phase, message string, now 
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", document.Cut(v.unready, document.MaxMessage)
 	}
 	all := []metav1.Condition{valid, ready}
+	if v.paused != "" { // whatever it does: those who may not read the pauses above it go by that
+		all = append(all, metav1.Condition{Type: policy.ChangesPaused, Status: metav1.ConditionTrue, Reason: policy.ReasonPaused, Message: document.Cut(v.paused, document.MaxMessage)})
+	}
 	if v.doubt != "" {
 		all = append(all, status.ClockDoubt(v.doubt))
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/offwindow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
@@ -160,8 +161,8 @@ func (c *Controller) notifyAhead(ctx context.Context, k types.NamespacedName, cm
 			return c.Status.Claim(ctx, cm, &known.written, annotations.StatusToldAhead, told)
 		},
 	}
-	if !v.facts.Sleep && v.paused == "" && !known.spec.DryRun && known.table != nil && v.newer == "" && v.facts.Until != nil {
-		coming.At = *v.facts.Until
+	if at := v.sleeps(known); at != nil && v.paused == "" && !known.spec.DryRun {
+		coming.At = *at
 		coming.Words = "It is to be put to sleep at " + coming.At.UTC().Format(time.RFC3339) + ": " + targetNames(known.spec)
 	}
 	return c.Telemetry.Notify.Ahead("HibernatePlan", coming)
@@ -261,7 +262,8 @@ type view struct {
 // policyVerdict is what policies say of falling asleep now.
 type policyVerdict struct {
 	none     bool              // nothing stands before it
-	verdict  *schedule.Verdict // nil: there is none, or it was not asked for
+	gate     *schedule.Gate    // nil: there is none, or it was not asked for
+	verdict  *schedule.Verdict // its verdict now
 	strategy schedule.Strategy
 }
 
@@ -304,8 +306,7 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 		v.unreadable(now, other)
 		return v
 	}
-	wishes := hibernate.Overrides{Hold: v.hold, Skip: v.ledger.NamedSkip(v.intent.Skip)}
-	v.take(known.table.DesiredState(now, wishes))
+	v.take(known.table.DesiredState(now, v.overrides()))
 	c.ask(k, &v, known)
 	if v.facts.Sleep {
 		v.facts.Forbidden = v.forbidden()
@@ -313,7 +314,7 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 		c.room(k, &v)
 	}
 	if v.doubt != "" {
-		v.doubtful(known.table.DesiredState(other, wishes))
+		v.doubtful(known.table.DesiredState(other, v.overrides()))
 	}
 	v.facts.Keep = v.facts.Keep || known.spec.DryRun && v.facts.Sleep // what slept before sleeps on, and nothing else falls asleep
 	return v
@@ -422,6 +423,19 @@ func (v *view) take(want hibernate.DesiredState) {
 	}
 }
 
+// sleeps is when a plan that is to be awake falls asleep next; nil: it does not, or that is not known.
+func (v view) sleeps(known *cachedPlan) *time.Time {
+	if v.facts.Sleep || known.table == nil || v.newer != "" || v.facts.Until == nil {
+		return nil
+	}
+	return offwindow.NewCourse(known.table, v.overrides(), v.policy.gate, v.facts.Now).After(v.want).At
+}
+
+// overrides are what people ask of it; a skip of the next off-window means the one that the ledger names.
+func (v view) overrides() hibernate.Overrides {
+	return hibernate.Overrides{Hold: v.hold, Skip: v.ledger.NamedSkip(v.intent.Skip)}
+}
+
 // ask takes in what policies say now, and when they say something else.
 func (c *Controller) ask(k types.NamespacedName, v *view, known *cachedPlan) {
 	q := v.intent.Query(k.Namespace, known.spec.Policies)
@@ -430,6 +444,7 @@ func (c *Controller) ask(k types.NamespacedName, v *view, known *cachedPlan) {
 		return
 	}
 	now := c.Clock.Now()
+	v.policy.gate = gate
 	v.policy.verdict, v.policy.strategy = new(gate.Verdict(now)), c.Stores.Gates.Strategy(q, now)
 	if until := v.policy.verdict.Until; until != nil {
 		v.again = queue.Soonest(v.again, *until)

@@ -639,6 +639,10 @@ func TestWhatPoliciesSayOfSleepIsPublished(t *testing.T) {
 		}
 		w.agent.Stores.Gates.Change(func(b *policy.Resolver) { b.PutPolicy(policy.State{Namespace: shop, Name: "windows", Spec: windows}) })
 		w.plan(oneToThree + apps + "policies: [{name: windows}]\n")
+		w.until("00:30")
+		if got := w.said(annotations.StatusSleeps); got != "2000-01-01T02:00:00Z" {
+			w.Errorf("it says that it sleeps %s, before its window opens", got)
+		}
 		w.until("01:30")
 		if got := w.said(annotations.StatusBehavior); !strings.Contains(got, `"current":{"state":"ChangesPaused"`) || !strings.Contains(got, "policy windows") {
 			w.Errorf("before the window it says %s", got)
@@ -653,6 +657,25 @@ func TestWhatPoliciesSayOfSleepIsPublished(t *testing.T) {
 		w.until("02:40")
 		if got := w.said(annotations.StatusBehavior); got != "" {
 			w.Errorf("nothing stands before it any more, and it says %s", got)
+		}
+	})
+}
+
+// TestAPauseIsToldOfWhatSleepsToo: who may not read the pauses above a plan goes by its condition.
+func TestAPauseIsToldOfWhatSleepsToo(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("01:30")
+		w.sleeps()
+		w.pauses()
+		w.until("01:40")
+		w.sleeps()
+		if got := w.said(annotations.StatusConditions); !strings.Contains(got, `"type":"ChangesPaused","status":"True"`) || !strings.Contains(got, "namespace shop is paused") {
+			w.Errorf("under a pause it says %s", got)
+		}
+		w.api.Edit("namespaces", "", shop, func(u *unstructured.Unstructured) { u.SetAnnotations(nil) })
+		w.until("01:50")
+		if got := w.said(annotations.StatusConditions); strings.Contains(got, "ChangesPaused") {
+			w.Errorf("after the pause it says %s", got)
 		}
 	})
 }

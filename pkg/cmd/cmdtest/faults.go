@@ -14,7 +14,11 @@ import (
 // Forbids forbids a verb on a resource, in one namespace or, without a name, in all.
 func (o *Cluster) Forbids(verb, resource, namespace string) {
 	o.Kube.PrependReactor(verb, resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
-		if namespace != "" && a.GetNamespace() != namespace {
+		of := a.GetNamespace()
+		if get, is := a.(clienttesting.GetAction); is && resource == "namespaces" {
+			of = get.GetName()
+		}
+		if namespace != "" && of != namespace {
 			return false, nil, nil
 		}
 		return true, nil, apierrors.NewForbidden(corev1.Resource(resource), "", errors.New("not for you"))

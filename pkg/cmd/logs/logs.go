@@ -82,6 +82,7 @@ func (o *logsOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.warnOfTrigger(ctx, k, r)
 	if err := o.known(r); err != nil {
 		return err
 	}
@@ -100,6 +101,16 @@ func (o *logsOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.ErrOut, "no step has begun: the run is %s\n", t.words.RunHead(r))
 	}
 	return t.out.finish()
+}
+
+// warnOfTrigger says that a newer run is asked for than the newest of a plan that is shown.
+func (o *logsOptions) warnOfTrigger(ctx context.Context, k *factory.Cluster, r view.Run) {
+	if _, bare := factory.SplitKind(o.name); bare != r.Run.Plan { // a run was named
+		return
+	}
+	if cm, err := k.Plan(ctx, r.Run.Plan); err == nil && watch.TriggerWaits(ctx, k, cm) {
+		o.Warn(fmt.Sprintf("run %s is asked for, and has not begun: the trigger of plan %s waits, see %s", view.AskedRun(cm), cm.Name, o.Suggest().Why(cm.Name)))
+	}
 }
 
 // known refuses a step that the run does not have. Steps of a loop's items are known only while the

@@ -36,6 +36,9 @@ func TestAPolicyIsShown(t *testing.T) {
 	stopped := func(o *cmdtest.Cluster) {
 		o.Stores("namespaces", cmdtest.Namespace("maint-system", paused("jane", "storm")...))
 	}
+	blind := func(o *cmdtest.Cluster) { stopped(o); o.Forbids("get", "namespaces", "maint-system") }
+	const unknown = "not ready: whether the whole cluster is paused cannot be read"
+	const warned = "warning: read namespace maint-system: namespaces is forbidden: not for you; whether the whole cluster is paused is not known, so nothing is permitted\n"
 	runRows(t, []row{
 		{name: "its gates hold", line: "status shut", world: objects(shop, gates("shut", "True", "2 objects: 1 closed, 1 open (closed: Deployment shop/api)")), out: "Policy:  shut in namespace shop\nChange:  change is not permitted (Restrictive)\n         until somebody changes it\nGates:   hold: 2 objects: 1 closed, 1 open (closed: Deployment shop/api)\n"},
 		{name: "they do not", line: "status policy/shut", world: objects(shop, gates("shut", "False", refused)), out: "Needs somebody:\n  policy shut  has gates that do not hold, so that what they should close may be open: " + refused + "\n    'kubectl maint why policy/shut'\n\nPolicy:  shut in namespace shop\nChange:  change is not permitted (Restrictive)\n         until somebody changes it\nGates:   do not hold: " + refused + "\n"},
@@ -44,6 +47,12 @@ func TestAPolicyIsShown(t *testing.T) {
 		{name: "the whole cluster is paused", line: "status open", world: objects(shop, open), before: stopped, out: "Policy:  open in namespace shop\nChange:  change is not permitted (" + storm + ")\n         until somebody changes it\nPause:   the whole cluster is paused until resumed, by jane (unverified): storm\n"},
 		{name: "the whole cluster is paused: check", line: "check open", world: objects(shop, open), before: stopped, code: 3, out: "policy/open: change is not permitted (" + storm + ")\nuntil somebody changes it\n"},
 		{name: "the whole cluster is paused: why", line: "why open", world: objects(shop, open), before: stopped, code: 3, out: "policy/open: change is not permitted (" + storm + ")\nuntil somebody changes it\nto end the pause: 'kubectl maint resume --all -A'\n"},
+		{name: "whether it is may not be read", line: "status open", world: objects(shop, open), before: blind, out: "Policy:  open in namespace shop\nChange:  change is not permitted (" + unknown + ")\n         until that can be read\n", err: warned},
+		{name: "whether it is may not be read: check", line: "check open", world: objects(shop, open), before: blind, code: 3, out: "policy/open: change is not permitted (" + unknown + ")\nuntil that can be read\n", err: warned},
+		{name: "whether it is may not be read: why", line: "why open", world: objects(shop, open), before: blind, code: 3, out: "policy/open: change is not permitted (" + unknown + ")\nuntil that can be read\nwho may read it sees more: ask for the right that the warning names\n", err: warned},
+		{name: "whether it is may not be read: what is closed says why", line: "check shut", world: objects(shop, gates("shut", "True", "")), before: blind, code: 3, out: "policy/shut: change is not permitted (Restrictive)\nuntil somebody changes it\n", err: warned},
+		{name: "whether it is may not be read: a plan that the agent has seen", line: "check orders", world: objects(shop, seen("orders", "")), before: blind, out: "plan/orders: change is permitted (no strategy is set)\nuntil somebody changes it\n"},
+		{name: "whether it is may not be read: a plan that it has not", line: "check orders", world: objects(shop, cmdtest.Plan("orders", "")), before: blind, code: 3, out: "plan/orders: change is not permitted (" + unknown + ")\nuntil that can be read, or the agent says it\n", err: warned},
 		{name: "for scripts", line: "status shut -o jsonpath={.kind}:{.permission.permitted}:{.needs[0].what}", world: objects(shop, gates("shut", "False", refused)), out: "PolicyStatus:false:has gates that do not hold, so that what they should close may be open: " + refused},
 		{name: "all of it", line: "describe shut", world: objects(shop, gates("shut", "False", refused)), out: "Policy:      shut in namespace shop\nChange:      change is not permitted (Restrictive)\n             until somebody changes it\nGates:       do not hold: " + refused + "\nConditions:  Gates=False " + refused + "\n" + document},
 		{name: "all of it, for scripts", line: "describe shut -o jsonpath={.spec.strategy}", world: objects(shop, gates("shut", "False", refused)), out: "Restrictive"},

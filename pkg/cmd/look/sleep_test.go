@@ -23,6 +23,9 @@ const (
 	lunch  = "schedule: {timezone: America/New_York, offHours: [{start: '12:00', end: '13:00'}], exclude: [{fromDate: '2026-11-22', reason: sale}]}"
 )
 
+// evenings have not begun at the tests' now, which is Fri 19:00 there.
+const evenings = "schedule: {timezone: America/New_York, offHours: [{start: '18:00', end: '23:00', daysOfWeek: [SAT, SUN, MON, TUE]}]}"
+
 func TestNextOfSleep(t *testing.T) {
 	world := objects(
 		cmdtest.Namespace("shop"), cmdtest.Policy("night", nights), cmdtest.Policy("shut", "{strategy: Restrictive}"),
@@ -246,10 +249,16 @@ func TestListAndHistoryOfSleep(t *testing.T) {
 
 // list counts the same pauses as status: the plan's own and those above it.
 func TestListCountsThePausesAboveAHibernatePlan(t *testing.T) {
-	plan := cmdtest.Sleeper("office", office, cmdtest.Noting(annotations.StatusPhase, "Active", annotations.StatusSleeps, "2026-11-23T23:00:00Z"))
+	plan := cmdtest.Sleeper("office", evenings, cmdtest.Noting(annotations.StatusPhase, "Active", annotations.StatusSleeps, "2026-11-21T23:00:00Z"))
+	gated := cmdtest.Sleeper("office", evenings+", policies: [{name: monday}]", cmdtest.Noting(annotations.StatusPhase, "Active", annotations.StatusSleeps, "2026-11-21T23:00:00Z"))
+	monday := cmdtest.Policy("monday", "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: America/New_York, windows: [{start: '19:30', end: '22:00', days: [MON]}]}}")
+	held := cmdtest.Sleeper("office", evenings, cmdtest.Noting(annotations.StatusPhase, "Active", annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-22T00:30:00Z", annotations.ChangeStrategy, "RestrictiveUntil", annotations.RestrictiveUntil, "2026-11-22T01:30:00Z"))
 	line := "list -o 'jsonpath={.items[0].status.sleepsAt}'"
 	runRows(t, []row{
-		{name: "no pause", line: line, world: objects(cmdtest.Namespace("shop"), plan), out: "2026-11-23T23:00:00Z"},
+		{name: "no pause", line: line, world: objects(cmdtest.Namespace("shop"), plan), out: "2026-11-21T23:00:00Z"},
+		{name: "a policy that lets no sleep begin before", line: line, world: objects(cmdtest.Namespace("shop"), gated, monday), out: "2026-11-24T00:30:00Z"},
+		{name: "and so status says", line: "status office -o jsonpath={.sleepsAt}", world: objects(cmdtest.Namespace("shop"), gated, monday), out: "2026-11-24T00:30:00Z"},
+		{name: "a freeze that lasts longer than a hold", line: line, world: objects(cmdtest.Namespace("shop"), held), out: "2026-11-22T01:30:00Z"},
 		{name: "the namespace", line: line, world: objects(cmdtest.Namespace("shop", annotations.Pause, "true"), plan)},
 		{name: "the whole cluster", line: line, world: objects(cmdtest.Namespace("shop"), plan), before: clusterPaused},
 		{name: "as a row", line: "list --no-headers", world: objects(cmdtest.Namespace("shop", annotations.Pause, "true"), plan), out: "office   HibernatePlan   Active   <none>   <none>   <unknown>\n"},
@@ -307,7 +316,7 @@ func TestWhyItSleepsOrIsAwake(t *testing.T) {
 		{name: "a policy forbids it", line: "why office", world: objects(cmdtest.Namespace("shop"), cmdtest.Policy("noon", "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, windows: [{start: '02:00', end: '04:00'}]}}"), plan(office+", policies: [{name: noon}]")), code: 3, out: toBe + "1. no sleep may begin: policy noon: outside of the windows\n   it may from Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z) on, in 2h0m\nit is to sleep Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z), in 2h0m\n" + askWake},
 		{name: "its policy is not there", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office+", policies: [{name: ghost}]")), code: 3, out: toBe + "1. no sleep may begin: policy ghost: not ready: there is no such policy in namespace shop\n   fix or create the policy\n" + askWake},
 		{name: "an exception", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office+", exceptions: [{type: suspend, validFrom: '2026-11-20T00:00:00Z', validUntil: '2026-11-21T12:00:00Z', reason: tests}]")), code: 3, out: "Active: awake\nit is to be awake: suspended by an exception: tests\n1. its schedule says: suspended by an exception: tests\n   change spec.schedule or spec.exceptions; or 'kubectl maint hibernate office --for 2h'\n" + monday + askHib},
-		{name: "the lead time of a suspend", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office+", exceptions: [{type: suspend, validFrom: '2026-11-21T01:00:00Z', validUntil: '2026-11-21T12:00:00Z', leadTime: 2h}]")), code: 3, out: toBe + "1. no sleep begins: soon suspended by an exception, from Fri 2026-11-20 20:00 EST on\n   'kubectl maint hibernate office --for 2h'\nit is to wake Fri 2026-11-20 20:00 EST (2026-11-21T01:00:00Z), in 1h0m\n" + askWake},
+		{name: "the lead time of a suspend", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office+", exceptions: [{type: suspend, validFrom: '2026-11-21T01:00:00Z', validUntil: '2026-11-21T12:00:00Z', leadTime: 2h}]")), code: 3, out: toBe + "1. no sleep begins: soon suspended by an exception, from Fri 2026-11-20 20:00 EST on\n   'kubectl maint hibernate office --for 2h'\nit is to sleep Mon 2026-11-23 18:00 EST (2026-11-23T23:00:00Z), in 2d23h\n" + askWake},
 		{name: "it only rehearses", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office+", dryRun: true")), code: 3, out: toBe + "1. it is a dry run\n   take spec.dryRun out of the plan\n" + morning + askWake},
 		{name: "targets have failed", line: "why failing", world: objects(cmdtest.Namespace("shop"), failing()), code: 3, out: "Error: apps failed: no right\nit is to be asleep: off-hours\n1. target apps has failed after 4 attempts: no right\n   fix what it says, then 'kubectl maint trigger failing'; 'kubectl maint doctor failing' checks the account and its rights\n2. target db is not tried: apps has failed\n   'kubectl maint trigger failing', once the other is mended\n3. target slow has failed 1 time, and is tried again by itself: later\n   at once: 'kubectl maint trigger failing'; 'kubectl maint doctor failing' checks the account and its rights\n" + morning + "by hand: 'kubectl maint wake failing --for 2h'\n"},
 		{name: "its restore data carries no signature", line: "why office", world: objects(cmdtest.Namespace("shop"), hibernated(t, "office")[0], restoreData(t, "office")), code: 3, out: "Hibernated: 1 of 1 targets sleep\nit is to be asleep: off-hours\n1. restore data " + annotations.RestoreName("office", "apps") + " does not count: it carries no signature of the agent's\n   if it is the agent's own, sign it with " + adopt + "\n" + morning + askWake},

@@ -153,10 +153,16 @@ func (b Resolver) NodeGate(c *factory.Factory, agent factory.AgentState, n *core
 		b.warn(c, why, "the answer that the agent published is used")
 		return schedule.Published(v, saysAgent)
 	case noSwitch != nil && (agent.Missing != "" || len(annotations.RequestStatuses(n.Annotations)) == 0):
-		b.warn(c, why, "whether the whole cluster is paused is not known, so nothing is permitted")
-		return schedule.NewGate(schedule.GateSpec{Own: schedule.Stanza{Unread: "whether the whole cluster is paused cannot be read"}})
+		return b.pauseHidden(c, why)
 	}
 	return b.GateOf(c, q)
+}
+
+// pauseHidden is the gate of what the pause of the whole cluster may hold, where that may not be read and
+// nobody has told it.
+func (b Resolver) pauseHidden(c *factory.Factory, why []error) *schedule.Gate {
+	b.warn(c, why, "whether the whole cluster is paused is not known, so nothing is permitted")
+	return schedule.NewGate(schedule.GateSpec{Own: schedule.Stanza{Unread: "whether the whole cluster is paused cannot be read"}})
 }
 
 // SleepGate is the gate of a HibernatePlan's sleep, by the rules of PlanGate.
@@ -167,7 +173,10 @@ func (b Resolver) SleepGate(c *factory.Factory, agent factory.AgentState, cm *co
 }
 
 func (b Resolver) documentGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap, q policy.Query) (gate *schedule.Gate, gated bool) {
-	why, _ := b.hidden(q)
+	why, frozen := b.hidden(q)
+	if err := b.namespaces[agent.Namespace]; err != nil && !frozen && (agent.Missing != "" || !observed(cm)) { // no pause of the cluster is told
+		return b.pauseHidden(c, append(why, err)), true
+	}
 	if len(why) == 0 {
 		return b.Gate(q), b.Gated(q) || q.Bypass != nil
 	}
@@ -207,13 +216,18 @@ func (b Resolver) NamespaceStanza(name string) policy.StanzaText {
 // toldVerdict is the verdict that the agent published for this version of a plan. An older agent
 // publishes none for a plan with policies.
 func toldVerdict(cm *corev1.ConfigMap, q policy.Query) (schedule.Verdict, bool) {
-	if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
+	if !observed(cm) {
 		return schedule.Verdict{}, false
 	}
 	if cm.Annotations[annotations.StatusBehavior] == "" {
 		return schedule.Verdict{Permitted: true, Ready: true, Reason: "no strategy is set"}, len(q.Policies) == 0
 	}
 	return behaviorOf(cm.Annotations)
+}
+
+// observed says whether the agent has seen this version of a document.
+func observed(cm *corev1.ConfigMap) bool {
+	return cm.Annotations[annotations.StatusObserved] == annotations.Observed(cm)
 }
 
 // behaviorOf is the verdict that the agent published on an object.
@@ -349,7 +363,7 @@ func (s Switches) above(c *factory.Factory, cm *corev1.ConfigMap, paused string)
 }
 
 func (s Switches) told(c *factory.Factory, cm *corev1.ConfigMap, paused string) schedule.Pause {
-	if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
+	if !observed(cm) {
 		return schedule.Pause{}
 	}
 	told, ok := toldPause(cm, paused)
@@ -361,7 +375,7 @@ func (s Switches) told(c *factory.Factory, cm *corev1.ConfigMap, paused string) 
 }
 
 // toldPause is the pause that the agent published on a document. An older agent says it in the
-// phase alone, and one of HibernatePlans, too.
+// phase alone.
 func toldPause(cm *corev1.ConfigMap, paused string) (schedule.Pause, bool) {
 	for _, condition := range view.Conditions(cm) {
 		if condition.Type == policy.ChangesPaused && condition.Status == metav1.ConditionTrue && condition.Reason == policy.ReasonPaused {

@@ -197,6 +197,9 @@ func TestAPauseThatMayNotBeReadIsTheAgentsWord(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+	if got := ReadSwitches(t.Context(), k, "maint-system", "shop").AboveSleeper(c, at("Hibernated", everywhere)); len(got) != 1 || got[0].Of != annotations.WholeCluster {
+		t.Errorf("of a HibernatePlan that sleeps: %+v", got)
+	}
 	for name, cm := range map[string]*corev1.ConfigMap{
 		"its own": at("Running", `"reason":"Paused","message":"paused by jane: the shop is paused"`), "closed by a window": at("Running", `"reason":"Restrictive","message":"namespace shop is paused"`),
 		"that of another namespace": at("Running", `"reason":"Paused","message":"namespace bank is paused"`),

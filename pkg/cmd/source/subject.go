@@ -45,13 +45,17 @@ func SubjectOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agen
 }
 
 // PolicySubject is a policy with what stands behind it. The pause of the whole cluster holds it, too; that
-// of its namespace is of the plans there, and plans of other namespaces may name the policy.
+// of its namespace is of the plans there, and plans of other namespaces may name the policy. Where the
+// cluster's may not be read, nothing is permitted.
 func PolicySubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) view.Subject {
 	b := ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
 	b.WarnOf(c, policy.Query{Policies: []policy.PolicyRef{{Name: cm.Name, Namespace: cm.Namespace}}})
 	s := view.PolicySubject(cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b.Resolver.Resolver)
 	s.Pauses = append(b.Above(agent.Namespace), annotations.Intent(cm.Annotations).Pause)
 	s.Gates, s.Deleting = gatesSaid(cm), b.Deleting(cm.Namespace)
+	if err := b.namespaces[agent.Namespace]; err != nil { // the agent does not tell it on a policy
+		s.Above = b.pauseHidden(c, []error{err})
+	}
 	return s
 }
 

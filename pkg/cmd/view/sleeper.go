@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/offwindow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -302,22 +303,6 @@ func (s Sleeper) NothingBegins(want hibernate.DesiredState) bool {
 	return s.Deleting && (!want.Asleep || !s.Asleep())
 }
 
-// Change is when a HibernatePlan wakes or falls asleep next. At is nil where nothing changes by
-// itself; Why says so.
-type Change struct {
-	At    *time.Time
-	Wakes bool
-	Why   string
-}
-
-// Verb says which of the two it does.
-func (c Change) Verb() string {
-	if c.Wakes {
-		return "wakes"
-	}
-	return "sleeps"
-}
-
 // WhyOf is why it is to be as it is to be, with who holds it.
 func (s Sleeper) WhyOf(want hibernate.DesiredState) string {
 	if want.By == hibernate.ByHold {
@@ -344,74 +329,31 @@ func (s Sleeper) UnknownAt(at time.Time) bool {
 
 // NextChange is when it wakes or falls asleep next, by its schedule and by what keeps it as it is
 // meanwhile: a pause, and policies that do not let it fall asleep.
-func (s Sleeper) NextChange(now time.Time) Change {
-	want := s.Table.DesiredState(now, s.Overrides())
+func (s Sleeper) NextChange(now time.Time) offwindow.Change {
+	course := offwindow.NewCourse(s.Table, s.Overrides(), s.Gate, now)
+	want := course.At(now)
 	if s.NothingBegins(want) {
-		return Change{Why: "none: " + NamespaceGoes}
+		return offwindow.Change{Why: "none: " + NamespaceGoes}
 	}
 	pause := s.Pause(now)
 	switch {
 	case !pause.On:
 	case pause.Until == nil:
-		return Change{Why: "none, since it is paused"}
+		return offwindow.Change{Why: "none, since it is paused"}
 	default:
-		then := s.Table.DesiredState(*pause.Until, s.Overrides())
+		then := course.At(*pause.Until)
 		if then.Asleep != s.Asleep() {
-			return s.begin(*pause.Until, then)
+			return course.Begin(*pause.Until, then)
 		}
 		want = then
 	}
-	if verdict, asked := s.Verdict(now); asked && !pause.On && !verdict.Permitted {
-		return s.begin(now, want)
+	if verdict, asked := s.Verdict(now); !pause.On && (asked && !verdict.Permitted || want.Forbidden != "" && !s.Asleep()) {
+		return course.Begin(now, want)
 	}
-	switch {
-	case want.Until == nil && want.Asleep:
-		return Change{Why: "asleep until somebody changes that"}
-	case want.Until == nil:
-		return Change{Why: "awake until somebody changes that"}
-	}
-	return Change{At: want.Until, Wakes: want.Asleep}
+	return course.After(want)
 }
 
-// begin is the change to a state that it is to have at an instant, and has not. It falls asleep only
-// when policies permit that: in these off-hours, or in the next.
-func (s Sleeper) begin(at time.Time, want hibernate.DesiredState) Change {
-	if !want.Asleep {
-		return Change{At: &at, Wakes: true}
-	}
-	for range mostOffHours {
-		if want.Asleep && s.Gate != nil {
-			v := s.Gate.Verdict(at)
-			switch {
-			case v.Permitted:
-			case v.Unknown():
-				return Change{Why: "not known: what policies say then cannot be read"}
-			case !v.Ready || v.Until == nil:
-				return Change{Why: "none: no sleep may begin"}
-			case want.Until == nil || v.Until.Before(*want.Until):
-				at = *v.Until
-			default: // a freeze may take years
-				at = *v.Until
-				want = s.Table.DesiredState(at, s.Overrides())
-				continue
-			}
-		}
-		if want.Asleep {
-			return Change{At: &at}
-		}
-		if want.Until == nil {
-			break
-		}
-		at = *want.Until
-		want = s.Table.DesiredState(at, s.Overrides())
-	}
-	return Change{Why: "awake until somebody changes that"}
-}
-
-// mostOffHours bounds the off-hours in which a freeze is followed to its end: a year of days.
-const mostOffHours = 800
-
-// FallsAsleepAt is when it falls asleep next, by its status; nil: it does not, or that is not known.
+// FallsAsleepAt is when it falls asleep next; nil: it does not, or that is not known.
 func (s Sleeper) FallsAsleepAt(now time.Time) *time.Time {
 	if s.Deleting {
 		return nil
@@ -419,15 +361,15 @@ func (s Sleeper) FallsAsleepAt(now time.Time) *time.Time {
 	return s.changesAt(now, annotations.StatusSleeps, false)
 }
 
-// WakesAt is when it wakes next, by its status; nil: it does not, or that is not known.
+// WakesAt is when it wakes next; nil: it does not, or that is not known.
 func (s Sleeper) WakesAt(now time.Time) *time.Time {
 	return s.changesAt(now, annotations.StatusWakes, true)
 }
 
-// changesAt is what the agent published, unless something keeps the plan as it is: then that counts.
+// changesAt is its next change, if that is of a kind. Where the plan cannot be read, here or by the agent,
+// what the agent published counts.
 func (s Sleeper) changesAt(now time.Time, published string, wakes bool) *time.Time {
-	verdict, asked := s.Verdict(now)
-	if s.Table == nil || !s.Pause(now).On && (!asked || verdict.Permitted) {
+	if phase, _ := s.Phase(); s.Table == nil || phase == string(hibernate.Invalid) {
 		return s.Instant(published)
 	}
 	if next := s.NextChange(now); next.Wakes == wakes {

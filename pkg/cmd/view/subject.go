@@ -16,9 +16,10 @@ type Subject struct {
 	Gate                  *schedule.Gate
 	policy, unpaused      *schedule.Policy // with and without its own pause; nil: it is none
 	Pauses                []schedule.Pause
-	Invalid               string // why nothing of a plan begins, whatever is permitted; empty: it is valid
-	Gates                 string // what the agent says of a policy's gates; empty: it has none
-	Deleting              bool   // its namespace is being deleted: nothing begins in it
+	Above                 *schedule.Gate // closes it where a pause above it may not be read; nil: all may
+	Invalid               string         // why nothing of a plan begins, whatever is permitted; empty: it is valid
+	Gates                 string         // what the agent says of a policy's gates; empty: it has none
+	Deleting              bool           // its namespace is being deleted: nothing begins in it
 	Intervals             func(from time.Time, yield func(schedule.Interval) bool)
 }
 
@@ -43,7 +44,11 @@ func Stopped(deleting bool, invalid string) string {
 // whatever its windows say.
 func (s Subject) Verdict(at time.Time) schedule.Verdict {
 	with, without := s.asks()
-	return schedule.LongestPause(s.Pauses...).Verdict(at, with, without)
+	v := schedule.LongestPause(s.Pauses...).Verdict(at, with, without)
+	if v.Permitted && s.Above != nil {
+		return s.Above.Verdict(at)
+	}
+	return v
 }
 
 // asks are the policy for the verdict, with and without the pause.

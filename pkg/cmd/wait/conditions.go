@@ -52,6 +52,9 @@ func (o *options) permitted(ctx context.Context, k *factory.Cluster, kind string
 			s, version, read = fresh, is, now
 		}
 		v := s.Verdict(now)
+		if s.Above != nil && v.Unknown() { // nothing that comes tells it
+			return false, "", exit.Errorf(exit.CodeNotNow, "whether %s permits change is not known: %s", name, v.Reason)
+		}
 		stands := "change is not permitted (" + v.Reason + ")"
 		if v.Permitted {
 			stands = "change is permitted (" + v.Reason + ")"

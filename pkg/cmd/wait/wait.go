@@ -17,10 +17,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // What can be waited for.
@@ -139,6 +141,38 @@ func (o *options) finish(kind string, found factory.Resource, err error) error {
 		return err
 	}
 	return errors.Join(o.printResult(kind, found, err), err)
+}
+
+// triggered waits for the run of a trigger that waits, unless only somebody can let it begin.
+func (o *options) triggered(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+	asked := &factory.AskedRunError{Name: view.AskedRun(cm), Plan: cm}
+	agent, err := o.Agent(ctx, k)
+	if err != nil || agent.Missing != "" {
+		return o.begun(ctx, k, asked) // which says so
+	}
+	if why := o.neverBegins(ctx, k, agent, cm); why != "" {
+		o.ran = &metav1.ObjectMeta{Namespace: cm.Namespace, Name: asked.Name}
+		return exit.Errorf(exit.CodeNotNow, "the trigger of plan %s waits, and its run %s does not begin: %s; see %s", cm.Name, asked.Name, why, o.Suggest().Why(cm.Name))
+	}
+	fmt.Fprintf(o.ErrOut, "run %s is asked for by the trigger of plan %s\n", asked.Name, cm.Name)
+	return o.begun(ctx, k, asked)
+}
+
+// neverBegins says why no run of a plan begins until somebody does something; empty: one may. A pause with
+// an end passes by itself.
+func (o *options) neverBegins(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) string {
+	above := source.ReadSwitches(ctx, k, agent.Namespace, cm.Namespace)
+	if goes := above.Goes(cm); goes != "" {
+		return goes
+	}
+	if fault := view.Invalid(cm); fault != "" {
+		return "the plan is invalid: " + fault
+	}
+	pause := schedule.LongestPause(append(above.AbovePlan(o.Factory, cm), annotations.Intent(cm.Annotations).Pause)...)
+	if pause.Holds(o.Now()) && pause.Until == nil {
+		return pause.Said()
+	}
+	return ""
 }
 
 // begun waits for the end of a run that the agent has not created yet.
@@ -285,8 +319,12 @@ func takes() map[string][]string {
 	}
 }
 
-// ended waits for the end of a run, or of a plan's newest.
+// ended waits for the end of a run, or of a plan's newest: the one that its trigger asks for, where that
+// waits.
 func (o *options) ended(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+	if watch.TriggerWaits(ctx, k, cm) {
+		return o.triggered(ctx, k, cm)
+	}
 	r, err := o.RunOf(ctx, k, cm.Name)
 	var gone *factory.GoneRunError
 	switch {

@@ -122,3 +122,45 @@ func TestARunThatIsAskedForIsWaitedFor(t *testing.T) {
 	}
 	o.Line("wait maint-run-orders-a").Is(t, cmdtest.Printed{Code: 1, Err: "error: there is no run or plan or policy \"maint-run-orders-a\" in namespace shop; did you mean \"orders\"?\n"})
 }
+
+// `trigger orders; wait orders` must not go by the run before.
+func TestAPlanWhoseTriggerWaitsIsNotItsEarlierRun(t *testing.T) {
+	quiet := cmdtest.Agent()
+	quiet.Data["heartbeat"] = "2026-11-20T23:00:00Z"
+	for name, c := range map[string]struct {
+		agent *corev1.ConfigMap
+		notes []string
+		after []string // of the command
+		code  int
+		err   string
+	}{
+		"it is paused":                       {cmdtest.Agent(), []string{annotations.Pause, "true"}, nil, 3, "error: the trigger of plan orders waits, and its run RUN does not begin: paused; see 'kubectl maint why orders'\n"},
+		"a pause that ends is waited for":    {cmdtest.Agent(), []string{annotations.Pause, "2026-12-24T00:00:00Z"}, []string{"--timeout", "100ms"}, 124, "run RUN is asked for by the trigger of plan orders\n"},
+		"the agent is silent":                {quiet, nil, nil, 5, "error: the agent in namespace maint-system last showed itself"},
+		"what was handled is not waited for": {cmdtest.Agent(), []string{annotations.StatusTrigger, "t1"}, nil, 0, "run maint-run-orders-a is the newest of plan orders\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := cmdtest.Plan("orders", "", cmdtest.Noting(append([]string{annotations.Trigger, "t1"}, c.notes...)...))
+			o := cmdtest.NewCluster(t, cmd.Run, c.agent, plan, cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"), ended(run.Succeeded, "done"))
+			asked := annotations.RunName("orders", string(plan.UID), run.Request{Kind: run.ByToken, Token: "t1"})
+			got := o.Line(strings.Join(append([]string{"wait orders"}, c.after...), " "))
+			if got.Code != c.code || !strings.HasPrefix(got.Err, strings.ReplaceAll(c.err, "RUN", asked)) {
+				t.Errorf("%+v", got)
+			}
+			warned := "warning: run " + asked + " is asked for, and has not begun: the trigger of plan orders waits, see 'kubectl maint why orders'\n"
+			if logs := o.Line("logs orders"); strings.Contains(logs.Err, warned) != (c.code != 0) {
+				t.Errorf("logs: %+v", logs)
+			}
+		})
+	}
+}
+
+// Nothing that is published on a policy tells whether the whole cluster is paused.
+func TestAPolicyWhosePauseIsHiddenIsNotWaitedFor(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system", annotations.Pause, "true"), cmdtest.Policy("open", "{strategy: Permissive}"))
+	o.Forbids("get", "namespaces", "maint-system")
+	got := o.Line("wait policy/open --for=permitted")
+	if got.Code != 3 || !strings.HasSuffix(got.Err, "error: whether policy/open permits change is not known: not ready: whether the whole cluster is paused cannot be read\n") {
+		t.Errorf("%+v", got)
+	}
+}

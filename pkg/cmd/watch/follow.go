@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -58,6 +59,22 @@ func followRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *
 		case <-tick.C: // the clock runs on; and a run taken away without a start is told by the ledger alone
 		}
 	}
+}
+
+// TriggerWaits says whether a plan has a trigger whose run is not there yet.
+func TriggerWaits(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) bool {
+	if cm.Labels[annotations.LabelKind] != annotations.KindPlan || cm.Annotations[annotations.Trigger] == "" {
+		return false
+	}
+	name := view.AskedRun(cm)
+	if _, err := k.ConfigMaps(cm.Namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
+		return false
+	}
+	kept, err := k.Ledger(ctx, cm)
+	if err != nil { // the plan's status tells, too
+		return view.TokenPending(cm, nil)
+	}
+	return view.TokenPending(cm, kept.Head) || kept.Claimed(name)
 }
 
 // left says what happens to a run that is no longer followed. A run that the agent has not created

@@ -503,6 +503,9 @@ func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
 // opens is the command that permits change; while there is a pause above, it is another one.
 func (o *whyOptions) opens(s view.Subject) string {
 	pause := s.PauseAt(o.Now())
+	if s.Verdict(o.Now()).Hidden() {
+		return "who may read it sees more: ask for the right that the warning names"
+	}
 	if !pause.On && s.Kind == annotations.KindPolicy && !s.Verdict(o.Now()).Ready { // allow would not help
 		return "mend the policy, or what it names; " + o.Suggest().Lint() + " tells all its faults"
 	}

@@ -1,0 +1,82 @@
+package offwindow_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/offwindow"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// At noon of Friday the 20th, a plan that sleeps in the nights of Monday to Thursday changes next.
+func TestWhenAPlanFallsAsleepNextIsAskedOfItsPoliciesToo(t *testing.T) {
+	const nights = "schedule: {offHours: [{start: '20:00', end: '06:00', daysOfWeek: [MON, TUE, WED, THU]}]}"
+	const daily = "schedule: {offHours: [{start: '20:00', end: '06:00'}]}"
+	friday := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	hold := func(asleep bool, until time.Time) hibernate.Overrides {
+		return hibernate.Overrides{Hold: hibernate.Hold{On: true, Asleep: asleep, Until: &until}}
+	}
+	for _, c := range []struct {
+		name, spec string
+		wishes     hibernate.Overrides
+		policy     string
+		want       string
+	}{
+		{name: "no policy", spec: nights, want: "sleeps 2026-11-23T20:00:00Z"},
+		{name: "a window that is never open in its nights", spec: nights, policy: "windows: [{start: '22:00', end: '23:00', days: [SAT]}]", want: "none: no sleep may begin"},
+		{name: "a window that opens in a later night", spec: nights, policy: "windows: [{start: '22:00', end: '23:00', days: [WED]}]", want: "sleeps 2026-11-25T22:00:00Z"},
+		{name: "a window that opens within the night", spec: nights, policy: "windows: [{start: '22:00', end: '23:00'}]", want: "sleeps 2026-11-23T22:00:00Z"},
+		{name: "after a hold, in a night", spec: daily, wishes: hold(false, friday.Add(9*time.Hour)), policy: "windows: [{start: '23:00', end: '24:00'}]", want: "sleeps 2026-11-20T23:00:00Z"},
+		{name: "held asleep it wakes, whatever is closed", spec: daily, wishes: hold(true, friday.Add(time.Hour)), policy: "windows: [{start: '23:00', end: '24:00'}]", want: "wakes 2026-11-20T13:00:00Z"},
+		{name: "the next is skipped, and no other", spec: daily, wishes: hibernate.Overrides{Skip: intent.Skip{Next: true}}, want: "sleeps 2026-11-21T20:00:00Z"},
+		{
+			name: "a suspend that comes soon", want: "sleeps 2026-11-22T20:00:00Z",
+			spec: daily + "\nexceptions: [{type: suspend, validFrom: '2026-11-20T21:00:00Z', validUntil: '2026-11-22T00:00:00Z', leadTime: 2h, reason: tests}, {type: suspend, validFrom: '2026-11-22T00:00:00Z', validUntil: '2026-11-22T12:00:00Z', reason: tests}]",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			spec := specOf(t, c.spec)
+			table, err := hibernate.NewTimetable(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			course := offwindow.NewCourse(table, c.wishes, gateOf(t, c.policy), friday)
+			got := course.After(course.At(friday))
+			said := got.Why
+			if got.At != nil {
+				said = got.Verb() + " " + got.At.Format(time.RFC3339)
+			}
+			if said != c.want {
+				t.Errorf("%s, want %s", said, c.want)
+			}
+		})
+	}
+}
+
+func specOf(t *testing.T, spec string) hibernate.Spec {
+	t.Helper()
+	out, faults := hibernate.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec:\n  " + strings.ReplaceAll(spec, "\n", "\n  ") + "\n  targets: [{name: apps, type: noop}]\n"))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	return out
+}
+
+// gateOf is the gate of a policy with a maintenance schedule; nil: there is none.
+func gateOf(t *testing.T, schedules string) *schedule.Gate {
+	t.Helper()
+	if schedules == "" {
+		return nil
+	}
+	spec, faults := policy.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, " + schedules + "}}\n"))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	resolver := policy.NewResolver("maint-system")
+	resolver.PutPolicy(policy.State{Namespace: "shop", Name: "windows", Spec: spec})
+	return resolver.Gate(policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "windows"}}})
+}
