@@ -178,13 +178,13 @@ func (w *sharedWatch) refused() error {
 // notice has members hear that something may have changed, until ctx ends: when the watch
 // begins, for what happened before sent no event, for each event, and when it ends.
 func (w *sharedWatch) notice(ctx context.Context) {
-	for failed := 0; ctx.Err() == nil; {
+	for failures := (Failures{}); ctx.Err() == nil; {
 		stood, err := w.follow(ctx)
-		if failed++; stood {
-			failed = 1
+		if stood {
+			failures = Failures{}
 		}
-		if w.from.rest(ctx, w.from.pause(failed, err)) {
-			failed = 0
+		if w.from.rest(ctx, w.from.pause(failures.Count(err), err)) {
+			failures = Failures{}
 		}
 	}
 }
