@@ -66,11 +66,7 @@ func (a *Agent) awaitActorPolicy(ctx context.Context) error {
 	if !informer.Sleep(ctx, actorPolicySettles) {
 		return ctx.Err()
 	}
-	version, err := a.caches.documents.From.Latest(ctx)
-	if err != nil {
-		return err
-	}
-	return a.caches.documents.Reach(ctx, version)
+	return a.caches.documents.ReachLatest(ctx)
 }
 
 // look begins anew where a policy or a binding is another than before.
@@ -94,7 +90,7 @@ func (p *actorPolicy) look(ctx context.Context) {
 
 // confirm says that actors are certain once the policies have stood for long.
 func (p *actorPolicy) confirm(ctx context.Context) {
-	for failed := 1; ; failed++ {
+	for failures := (informer.Failures{}); ; {
 		err := p.await(ctx)
 		if ctx.Err() != nil {
 			return
@@ -102,7 +98,7 @@ func (p *actorPolicy) confirm(ctx context.Context) {
 		if err == nil {
 			break
 		}
-		informer.Sleep(ctx, informer.Backoff(failed, err))
+		informer.Sleep(ctx, informer.Backoff(failures.Count(err), err))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -267,6 +267,7 @@ func (a *Agent) sync(ctx context.Context) error {
 		synced = append(synced, c.Informer.HasSynced, c.Synced) // what was read has also been taken in: the resolver knows all of it
 	}
 	var ledgers atomic.Bool
+	a.caches.ledgers.Rewound = a.rewound
 	go a.watchLedgers(ctx, &ledgers)
 	synced = append(synced, ledgers.Load)
 	a.options.Log.Info("reading documents and runs")
@@ -309,16 +310,13 @@ func (a *Agent) barrier(ctx context.Context) {
 	var group sync.WaitGroup
 	for _, c := range a.watched() {
 		group.Go(func() {
-			for failed := 1; ctx.Err() == nil; failed++ {
-				version, err := c.From.Latest(ctx)
-				if err == nil {
-					err = c.Reach(ctx, version)
-				}
+			for failures := (informer.Failures{}); ctx.Err() == nil; {
+				err := c.ReachLatest(ctx)
 				if err == nil {
 					return
 				}
 				a.options.Log.Warn("the newest state could not be read; it is tried again", "error", err.Error())
-				informer.Sleep(ctx, informer.Backoff(failed, err))
+				informer.Sleep(ctx, informer.Backoff(failures.Count(err), err))
 			}
 		})
 	}

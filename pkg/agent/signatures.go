@@ -52,13 +52,13 @@ func (a *Agent) awaitKey(ctx context.Context, why error) {
 
 // readKey reads the key before anything is read that it signs.
 func (a *Agent) readKey(ctx context.Context) {
-	for failed := 1; ctx.Err() == nil; failed++ {
+	for failures := (informer.Failures{}); ctx.Err() == nil; {
 		err := a.keys.Read(ctx)
 		if err == nil {
 			return
 		}
 		a.options.Log.Error("the agent's key could not be read", "error", err.Error())
-		informer.Sleep(ctx, informer.Backoff(failed, err))
+		informer.Sleep(ctx, informer.Backoff(failures.Count(err), err))
 	}
 }
 

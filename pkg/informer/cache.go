@@ -183,6 +183,16 @@ func (h *handledVersions) behind(stored []any) bool {
 // watch before it: within the process, where nothing says so (a guess).
 const PollInterval = 5 * time.Millisecond
 
+// ReachLatest returns when the cache, and what its handler keeps, hold everything that was
+// written before it was called.
+func (c *Cache) ReachLatest(ctx context.Context) error {
+	version, err := c.From.latest(ctx)
+	if err != nil {
+		return err
+	}
+	return c.Reach(ctx, version)
+}
+
 // Reach returns when the cache, and what its handler keeps, hold everything that was
 // written up to a version.
 func (c *Cache) Reach(ctx context.Context, version uint64) error {

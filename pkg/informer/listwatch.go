@@ -160,8 +160,18 @@ func (l *ListWatch) at() (uint64, <-chan struct{}) {
 	return l.version, l.signals.moved
 }
 
-// Latest is the version of everything, read live.
-func (l *ListWatch) Latest(ctx context.Context) (uint64, error) {
+// latest is the version of everything, read live. What was handed on before it was asked for
+// cannot be newer, unless the API server's state went back.
+func (l *ListWatch) latest(ctx context.Context) (uint64, error) {
+	seen := l.handedUpTo()
+	version, err := l.readVersion(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return version, l.backThen(version, seen)
+}
+
+func (l *ListWatch) readVersion(ctx context.Context) (uint64, error) {
 	page, err := l.ListFunc(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return 0, err
@@ -274,8 +284,8 @@ const cannotDecode = "ClientWatchDecoding"
 // run lists, watches, and goes on with either until ctx ends.
 func (s *watchStream) run(ctx context.Context) {
 	defer close(s.out)
-	failed, from := 0, ""
-	for ctx.Err() == nil {
+	var failures Failures
+	for from := ""; ctx.Err() == nil; {
 		var err error
 		began, watched := time.Now(), from != ""
 		if watched {
@@ -284,15 +294,14 @@ func (s *watchStream) run(ctx context.Context) {
 			from, err = s.relist(ctx)
 		}
 		if watched && time.Since(began) > time.Second { // what was open worked
-			failed = 0
+			failures = Failures{}
 		}
 		if errors.Is(err, errDoubted) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, cannotDecode) {
 			from = ""
 		}
 		if err != nil && !errors.Is(err, errDoubted) {
-			failed++
-			if s.rest(ctx, s.pause(failed, err)) {
-				failed = 0
+			if s.rest(ctx, s.pause(failures.Count(err), err)) {
+				failures = Failures{}
 			}
 		}
 	}
@@ -327,11 +336,32 @@ const longestBackoff = 30 * time.Second
 // again soon, since work waits for it; one that refuses is asked less and less.
 func Backoff(failed int, err error) time.Duration {
 	limit := time.Second
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+	if refuses(err) {
 		limit = longestBackoff
 	}
 	d := min(100*time.Millisecond<<min(failed, 12), limit)
 	return d/2 + rand.N(d/2+1)
+}
+
+// refuses says whether a server that answers does not do what it was asked.
+func refuses(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// Failures are those in a row. An API server that was away for long and has just come back
+// refuses everybody for a moment: its refusals are counted from the first one on.
+type Failures struct {
+	n       int
+	refused bool
+}
+
+// Count takes another failure in, and says how many they are, for Backoff.
+func (f *Failures) Count(err error) int {
+	if is := refuses(err); is != f.refused {
+		*f = Failures{refused: is}
+	}
+	f.n++
+	return f.n
 }
 
 // hand gives an event to the informer.
@@ -361,7 +391,7 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if err := s.backThen(m.GetResourceVersion(), handed); err != nil {
+		if err := s.backThen(Version(m.GetResourceVersion()), handed); err != nil {
 			return "", err
 		}
 		err = meta.EachListItem(page, func(o runtime.Object) error { return s.listed(ctx, o, handed, there) })
@@ -377,12 +407,11 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 }
 
 // backThen tells whoever hears of it that a version is older than what was seen.
-func (s *watchStream) backThen(version string, seen uint64) error {
-	is := Version(version)
-	if is == 0 || is >= seen || s.Rewound == nil {
+func (l *ListWatch) backThen(is, seen uint64) error {
+	if is == 0 || is >= seen || l.Rewound == nil {
 		return nil
 	}
-	s.Rewound(seen, is)
+	l.Rewound(seen, is)
 	return errRewound
 }
 
@@ -407,7 +436,7 @@ func (s *watchStream) listed(ctx context.Context, o runtime.Object, handed uint6
 	case !s.begun: // a reflector that begins anew knows none of what it was handed before
 		seen = 0
 	}
-	if err := s.backThen(m.GetResourceVersion(), seen); err != nil {
+	if err := s.backThen(Version(m.GetResourceVersion()), seen); err != nil {
 		return err
 	}
 	kind := watch.Added

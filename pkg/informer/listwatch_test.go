@@ -265,6 +265,74 @@ func TestAStateThatWentBackIsTold(t *testing.T) {
 	}
 }
 
+// A watch that has not broken shows nothing of a state that went back.
+func TestABarrierTellsAStateThatWentBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		version int
+		told    [2]uint64
+	}{
+		"older":         {9, [2]uint64{11, 9}},
+		"as old":        {11, [2]uint64{}},
+		"newer":         {12, [2]uint64{}},
+		"not a version": {0, [2]uint64{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShelf()
+				c0 := informed(t, s, time.Hour)
+				s.put("a", "1")
+				synctest.Wait()
+				var told [2]uint64
+				c0.From.Rewound = func(was, is uint64) { told = [2]uint64{was, is} }
+				s.set(func() { s.version = c.version })
+				err := c0.ReachLatest(t.Context())
+				if told != c.told || errors.Is(err, errRewound) != (told != [2]uint64{}) {
+					t.Errorf("told %v, want %v; %v", told, c.told, err)
+				}
+			})
+		})
+	}
+}
+
+// What is written while the newest state is read is shown at a newer version than that.
+func TestABarrierTellsNothingOfWhatIsWrittenMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		c := informed(t, s, time.Hour)
+		c.From.Rewound = func(was, is uint64) { t.Errorf("from %d back to %d", was, is) }
+		c.From.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			out, err := s.list(ctx, o)
+			s.put("a", "1")
+			time.Sleep(time.Second)
+			return out, err
+		}
+		if err := c.ReachLatest(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An API server that has just started refuses everybody: however long it was away before, it
+// is asked again soon.
+func TestAServerThatWasAwayAndRefusesForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		c := informed(t, s, time.Hour)
+		within(t, 5*time.Second, "a watch is open", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.open) > 0 })
+		s.set(func() {
+			s.failing = apierrors.NewServiceUnavailable("away")
+			s.open[0].Error(&apierrors.NewResourceExpired("the server began anew").ErrStatus)
+			s.silent = true
+		})
+		time.Sleep(time.Minute)
+		s.set(func() { s.failing = apierrors.NewForbidden(corev1.Resource("configmaps"), "", nil) })
+		time.Sleep(5 * time.Second)
+		s.put("a", "1")
+		s.set(func() { s.failing, s.silent = nil, false })
+		within(t, 7*time.Second, "what was written meanwhile is seen", func() bool { return c.content() == "map[a:1]" })
+	})
+}
+
 // A reflector may give a watch up and begin another, which is handed all anew.
 func TestAWatchThatIsBegunAnewIsNoStateThatWentBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

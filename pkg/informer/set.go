@@ -160,7 +160,7 @@ func (s *Set) Retry(as types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k, w := range s.open {
-		if k.As == as && w.refused() != nil {
+		if k.As == as && w.refused().said != nil {
 			w.from.retry()
 		}
 	}

@@ -269,6 +269,47 @@ func TestARefusalIsToldOnceAndUntilItIsOver(t *testing.T) {
 	})
 }
 
+// An API server that has just started refuses everybody: what was seen before counts meanwhile, and
+// that a right is missing is told only when it was refused for a while.
+func TestARefusalIsTheWantOfARightOnceItLasts(t *testing.T) {
+	inSet(t, 0, func(w *setWorld) {
+		source := w.kept(maps())
+		source.Patience = 30 * time.Second
+		trouble := func(u *informer.Use) string {
+			if err := u.Trouble(); err != nil {
+				return err.Error()
+			}
+			return ""
+		}
+		w.api.Deny(looker, "list", "configmaps")
+		u := w.join(maps(), source, "one", "a")
+		w.expect(29*time.Second, "it is refused", "one: standing")
+		if got := trouble(u); !strings.HasPrefix(got, "configmaps in namespace shop cannot be read yet: ") || u.Refusal() == nil {
+			t.Errorf("at first: %q, %v", got, u.Refusal())
+		}
+		w.expect(2*time.Second, "it lasts", "one: standing")
+		if got := trouble(u); !strings.HasPrefix(got, "it may not: ") {
+			t.Errorf("then: %q", got)
+		}
+		w.api.Allow(looker, "list", "configmaps")
+		w.Retry(maps().As)
+		w.expect(time.Second, "its rights were mended", "one: a", "one: standing")
+		if got := trouble(u); got != "" {
+			t.Errorf("when its rights were mended: %q", got)
+		}
+		w.api.Deny(looker, "list", "configmaps")
+		w.api.StallWatches("configmaps")
+		w.expect(informer.LongSilence+5*time.Second, "it is refused again", "one: standing")
+		if got := trouble(u); got != "" || u.Refusal() == nil {
+			t.Errorf("what was seen before does not count: %q, %v", got, u.Refusal())
+		}
+		w.expect(31*time.Second, "and that lasts", "one: standing")
+		if got := trouble(u); !strings.HasPrefix(got, "it may not: ") {
+			t.Errorf("then: %q", got)
+		}
+	})
+}
+
 // A watch that is refused says so once, and not every ten seconds in the log.
 func TestARefusalFillsNoLog(t *testing.T) {
 	inSet(t, 0, func(w *setWorld) {

@@ -2,11 +2,14 @@ package informer
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +33,9 @@ type Source struct {
 	// Refusal is what an error says of the account's rights, in words for its people; nil:
 	// nothing. Where it is missing nothing is told of errors.
 	Refusal func(error) error
+	// Patience is how long an account has to be refused before that is believed to be for want of
+	// a right: an API server that has just started refuses everybody. 0: it is believed at once.
+	Patience time.Duration
 	// Pause is how long to wait after so many failures; nil: as Backoff says.
 	Pause func(failed int, err error) time.Duration
 	// Silence is after how long a watch that says nothing is doubted; 0: LongSilence.
@@ -47,8 +53,25 @@ type sharedWatch struct {
 
 	mu      sync.Mutex
 	members map[string][]*Use // by the name that they are about
-	refusal error             // why the account sees nothing
+	refusal refusal           // why the account sees nothing
 	stands  bool              // where nothing is kept: the watch is open
+}
+
+// refusal is what the last answer says of the account's rights, as the source puts it.
+type refusal struct {
+	said  error // nil: nothing
+	raw   error
+	since time.Time // the answers say so
+	lasts bool      // for so long, twice at least, that it is believed
+}
+
+// again is what another answer makes of it.
+func (r refusal) again(said, raw error, now time.Time, patience time.Duration) refusal {
+	next := refusal{said: said, raw: raw, since: now, lasts: patience == 0 || !apierrors.IsForbidden(raw) && !apierrors.IsUnauthorized(raw)}
+	if r.said != nil {
+		next.since, next.lasts = r.since, next.lasts || now.Sub(r.since) >= patience
+	}
+	return next
 }
 
 func newSharedWatch(k Key, source Source, from *ListWatch) *sharedWatch {
@@ -146,18 +169,25 @@ func (w *sharedWatch) notifyEstablished() {
 // answered notes what an answer says of the account's rights. One that says nothing of
 // them, since the server is away, leaves what is known.
 func (w *sharedWatch) answered(err error) {
-	var refusal error
+	var said error
 	if err != nil && w.source.Refusal != nil {
-		refusal = w.source.Refusal(err)
+		said = w.source.Refusal(err)
 	}
-	if err != nil && refusal == nil {
+	if err != nil && said == nil {
 		return
 	}
+	var is refusal
 	w.mu.Lock()
 	was := w.refusal
-	w.refusal = refusal
+	if said != nil {
+		is = was.again(said, err, time.Now(), w.source.Patience)
+	}
+	w.refusal = is
 	w.mu.Unlock()
-	if wordsOf(was) != wordsOf(refusal) {
+	if was.said == nil && said != nil && !is.lasts {
+		time.AfterFunc(w.source.Patience, w.from.retry) // the answer that counts
+	}
+	if wordsOf(was.said) != wordsOf(said) || was.lasts != is.lasts {
 		w.notifyEstablished()
 	}
 }
@@ -169,7 +199,7 @@ func wordsOf(err error) string {
 	return err.Error()
 }
 
-func (w *sharedWatch) refused() error {
+func (w *sharedWatch) refused() refusal {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.refusal
@@ -178,13 +208,13 @@ func (w *sharedWatch) refused() error {
 // notice has members hear that something may have changed, until ctx ends: when the watch
 // begins, for what happened before sent no event, for each event, and when it ends.
 func (w *sharedWatch) notice(ctx context.Context) {
-	for failed := 0; ctx.Err() == nil; {
+	for failures := (Failures{}); ctx.Err() == nil; {
 		stood, err := w.follow(ctx)
-		if failed++; stood {
-			failed = 1
+		if stood {
+			failures = Failures{}
 		}
-		if w.from.rest(ctx, w.from.pause(failed, err)) {
-			failed = 0
+		if w.from.rest(ctx, w.from.pause(failures.Count(err), err)) {
+			failures = Failures{}
 		}
 	}
 }
@@ -265,7 +295,23 @@ func (u *Use) Synced() bool {
 
 // Refusal is why the account sees nothing, as the source put it; nil: it does, or was not
 // answered yet.
-func (u *Use) Refusal() error { return u.watch.refused() }
+func (u *Use) Refusal() error { return u.watch.refused().said }
+
+// ErrNotYet is in the trouble of an account that nobody knows yet to lack a right.
+var ErrNotYet = errors.New("cannot be read yet") //nolint:gochecknoglobals // a sentinel for errors.Is
+
+// Trouble is what is to be told of a refusal: that the account lacks a right only once it was
+// refused for as long as the source is patient. Until then what was seen before counts.
+func (u *Use) Trouble() error {
+	r := u.watch.refused()
+	switch {
+	case r.said == nil, r.lasts:
+		return r.said
+	case u.Synced():
+		return nil
+	}
+	return fmt.Errorf("%s %w: %w", u.Key(), ErrNotYet, r.raw)
+}
 
 // Get is what is kept of an object; nil: nothing is.
 func (u *Use) Get(namespace, name string) any { return u.watch.get(namespace, name) }

@@ -164,7 +164,7 @@ func TestDriftWithoutTheRightToWatch(t *testing.T) {
 steps:
 - {name: down, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0}}
 - {name: up, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 2}}
-- {name: rest, type: suspend, properties: {duration: 3s}}
+- {name: rest, type: suspend, properties: {duration: 40s}}
 - {name: call, type: webhook, properties: {url: "HOOK/call"}}
 `)
 	l.seen("twice")

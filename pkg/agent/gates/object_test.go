@@ -164,7 +164,8 @@ func TestAGateThatCannotBeWritten(t *testing.T) {
 	var taken func() // what it says, from then on
 	for name, c := range map[string]struct {
 		given     func(w *world)
-		condition string // after ten seconds
+		soon      string // after ten seconds, of what may pass by itself
+		condition string // after ten seconds, or half a minute more
 		said      string
 		mend      func(w *world)
 	}{
@@ -182,7 +183,7 @@ func TestAGateThatCannotBeWritten(t *testing.T) {
 			said: "Warning GateRefused p: the ServiceAccount maint-runner", mend: func(w *world) { w.cluster.Allow(runner, "patch", "kustomizations") },
 		},
 		"its account may not watch": {
-			given: func(w *world) { w.cluster.Deny(runner, "list", "kustomizations") }, condition: "Refused: the ServiceAccount maint-runner of namespace shop may not list and watch kustomizations",
+			given: func(w *world) { w.cluster.Deny(runner, "list", "kustomizations") }, soon: "Refused: kustomizations.kustomize.toolkit.fluxcd.io in namespace shop cannot be read yet: ", condition: "Refused: the ServiceAccount maint-runner of namespace shop may not list and watch kustomizations",
 			said: "Warning GateRefused p: ", mend: func(w *world) { w.cluster.Allow(runner, "list", "kustomizations") },
 		},
 		"its account is not there": {
@@ -209,6 +210,12 @@ func TestAGateThatCannotBeWritten(t *testing.T) {
 				c.given(w)
 				w.begins()
 				w.after(10 * time.Second)
+				if c.soon != "" {
+					if got := w.condition("p"); !strings.HasPrefix(got, c.soon) || w.heard(c.said) != 0 {
+						t.Errorf("its policy says %q, want %q; said: %q", got, c.soon, w.events.All())
+					}
+					w.after(30 * time.Second)
+				}
 				if got := w.condition("p"); !strings.HasPrefix(got, c.condition) {
 					t.Errorf("its policy says %q, want %q", got, c.condition)
 				}

@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -41,8 +43,8 @@ func (g *Controller) note(w *gateWatch, o *gateObject, said opinion, problem str
 }
 
 // problem is the first thing that keeps a policy's gates from doing what they
-// should; empty where there is none.
-func (p *gatePolicy) problem() string {
+// should; empty where there is none. certain leaves out what may pass by itself.
+func (p *gatePolicy) problem(certain bool) string {
 	var all []string
 	said := map[string]bool{"": true}
 	say := func(text string) {
@@ -55,8 +57,8 @@ func (p *gatePolicy) problem() string {
 		say(reason)
 		if w := p.watches[i]; w != nil {
 			w.mu.Lock()
-			if refused := w.use.Refusal(); refused != nil {
-				say(refused.Error())
+			if trouble := w.use.Trouble(); trouble != nil && !(certain && errors.Is(trouble, informer.ErrNotYet)) {
+				say(trouble.Error())
 			}
 			for _, name := range slices.Sorted(maps.Keys(w.problems)) {
 				say(w.problems[name])
@@ -86,7 +88,7 @@ func (g *Controller) Condition(k types.NamespacedName) []metav1.Condition {
 		return nil
 	}
 	out := metav1.Condition{Type: "Gates", Status: metav1.ConditionTrue, Reason: "Held"}
-	if problem := p.problem(); problem != "" {
+	if problem := p.problem(false); problem != "" {
 		out.Status, out.Reason, out.Message = metav1.ConditionFalse, "Refused", document.Cut(problem, document.MaxMessage)
 		return []metav1.Condition{out}
 	}
@@ -143,7 +145,7 @@ func (g *Controller) Enforced() map[types.NamespacedName]bool {
 // report says once, as an Event and in the log, why a policy's gates do not do
 // what they should.
 func (g *Controller) report(k types.NamespacedName, p *gatePolicy) {
-	problem := p.problem()
+	problem := p.problem(true)
 	if problem == "" || problem == p.reported {
 		return
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // gateObject is what is kept of a gated object: its identity, its labels, our
@@ -111,7 +112,7 @@ func (g *Controller) open(ctx context.Context, w *gateWatch) error {
 			}
 			return o
 		},
-		Refusal: w.refusal,
+		Refusal: w.refusal, Patience: workflow.RefusalPatience,
 	}
 	w.use, err = g.set.Join(ctx, w.key, source, informer.Member{
 		Changed: func(o any, gone bool) {

@@ -162,14 +162,14 @@ func (s *signatures) String() string {
 // signed nothing, all that it left is signed: its heartbeat names no key, and there is no Secret.
 // waits hears of each attempt that failed. Signed says whether anything had to be looked at.
 func (s *Store) Begin(ctx context.Context, waits func(error)) (signed bool) {
-	for failed := 1; ctx.Err() == nil; failed++ {
+	for failures := (informer.Failures{}); ctx.Err() == nil; {
 		changed := s.changes()
 		looked, err := s.begin(ctx)
 		if signed = signed || looked; err == nil {
 			return signed
 		}
 		waits(err)
-		pause := informer.Backoff(failed, err)
+		pause := informer.Backoff(failures.Count(err), err)
 		if s.Usable() != nil { // only a person mends it
 			pause = mendedWithin
 		}
@@ -218,15 +218,14 @@ func (s *Store) signFormer(ctx context.Context) (signed bool, err error) {
 // Run keeps the key, as the one who leads, until ctx ends: a Secret that is taken away
 // is made again, and what the key before has signed is signed with the new one.
 func (s *Store) Run(ctx context.Context) {
-	for failed := 1; ctx.Err() == nil; {
+	for failures := (informer.Failures{}); ctx.Err() == nil; {
 		changed := s.changes()
 		pause, err := time.Duration(0), s.keep(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.Log.Error("the agent's key", "error", err.Error())
-			pause = informer.Backoff(failed, err)
-			failed++
+			pause = informer.Backoff(failures.Count(err), err)
 		} else {
-			failed = 1
+			failures = informer.Failures{}
 		}
 		s.wait(ctx, changed, pause)
 	}

@@ -179,7 +179,7 @@ func TestALeaseThatIsOlderThanAStandbySawIsTold(t *testing.T) {
 		"older":                                {lease("a", "9"), lease("a", "9"), 1},
 		"older, and written since":             {lease("a", "8"), lease("a", "9"), 1},
 		"older, from a cache that is":          {lease("a", "9"), lease("a", "10"), 0},
-		"older, and nobody says what is there": {lease("a", "9"), nil, 0},
+		"older, and nobody says what is there": {lease("a", "9"), nil, 0}, // the watch begins anew
 		"older, and made anew since":           {lease("a", "9"), lease("b", "12"), 0},
 		"the same":                             {lease("a", "10"), nil, 0},
 		"newer":                                {lease("a", "11"), nil, 0},
@@ -194,11 +194,37 @@ func TestALeaseThatIsOlderThanAStandbySawIsTold(t *testing.T) {
 				return c.stored, nil
 			}}
 			l.saw(t.Context(), lease("a", "10"))
-			if l.saw(t.Context(), c.then); told != c.told {
-				t.Errorf("told %d times", told)
+			if goesOn := l.saw(t.Context(), c.then); told != c.told || goesOn != (name != "older, and nobody says what is there") {
+				t.Errorf("told %d times; the watch goes on: %t", told, goesOn)
 			}
 		})
 	}
+}
+
+// An API server that has just started refuses everybody for a while: the lease is followed
+// again as soon as the elector could have it.
+func TestALeaseIsFollowedSoonAfterARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := agenttest.New(t)
+		api.Put(agenttest.Object(t, `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: maint-system, name: maint-agent}, spec: {holderIdentity: other, leaseDurationSeconds: 15, renewTime: "2000-01-01T00:00:00.000000Z"}}`))
+		renew := func(by string) {
+			api.Edit("leases", "maint-system", annotations.LeaseName, func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(u.Object, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"), "spec", "renewTime")
+				_ = unstructured.SetNestedField(u.Object, by, "spec", "holderIdentity")
+			})
+		}
+		api.Refuse(agenttest.When{Verb: "watch", Resource: "leases"}, 20, http.StatusForbidden, "the roles are not read yet")
+		r := stands(t, api, "second", true, 0)
+		for range 25 {
+			time.Sleep(time.Second)
+			renew("other")
+		}
+		expect(t, "meanwhile", r)
+		renew("")
+		time.Sleep(10 * time.Millisecond)
+		expect(t, "then", r, "leads no more", "leads", "works")
+		r.stop()
+	})
 }
 
 func TestALeaderGoesOnWhenTheAPIServerIsBack(t *testing.T) {

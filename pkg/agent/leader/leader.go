@@ -199,7 +199,7 @@ func (l *leaseWatch) await(ctx context.Context, ask func()) {
 				return
 			}
 		}
-		informer.Sleep(ctx, informer.Backoff(failed+1, err))
+		informer.Sleep(ctx, min(informer.Backoff(failed+1, err), l.tenure.RetryPeriod)) // the elector asks as often, also while it is refused
 	}
 }
 
@@ -226,7 +226,9 @@ func (l *leaseWatch) follow(ctx context.Context, w watch.Interface) bool {
 			if !open || !is {
 				return false
 			}
-			l.saw(ctx, lease)
+			if !l.saw(ctx, lease) {
+				return false
+			}
 			last = resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
 			switch {
 			case event.Type == watch.Deleted:
@@ -244,17 +246,22 @@ func (l *leaseWatch) follow(ctx context.Context, w watch.Interface) bool {
 }
 
 // saw notices a lease that is older than it was. Of several API servers one may begin a watch
-// with what it had a moment ago: what stands in etcd decides.
-func (l *leaseWatch) saw(ctx context.Context, lease *coordinationv1.Lease) {
+// with what it had a moment ago: what stands in etcd decides. It says whether the watch is of use:
+// not where nobody says what stands there.
+func (l *leaseWatch) saw(ctx context.Context, lease *coordinationv1.Lease) bool {
 	version := informer.VersionOf(lease)
 	if lease.UID == l.uid && version > 0 && version < l.at {
 		now, err := l.read(ctx)
-		if err != nil || now.UID != l.uid || informer.VersionOf(now) >= l.at {
-			return
+		if err != nil {
+			return false
+		}
+		if now.UID != l.uid || informer.VersionOf(now) >= l.at {
+			return true
 		}
 		l.tenure.Lost(errWentBack)
 	}
 	l.uid, l.at = lease.UID, version
+	return true
 }
 
 // fencedLock tells the fence when the lease was renewed, by the time before the

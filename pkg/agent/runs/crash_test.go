@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -381,6 +382,14 @@ func TestARunThatIsVoidLeavesNoLedgerBehind(t *testing.T) {
 		w.plays()
 		if cm := w.cluster.ConfigMap(shop, annotations.LedgerName(nightly, planUID)); cm != nil {
 			t.Error("it made a ledger")
+		}
+		if j := w.journal(); j.Phase != run.Pending {
+			t.Errorf("before its plan has made its ledger anew it is %s", j.Phase)
+		}
+		w.makesLedger(ledger.Ledger{PlanUID: planUID})
+		w.after(time.Minute)
+		if cm := w.cluster.ConfigMap(shop, annotations.LedgerName(nightly, planUID)); cm == nil || len(w.ledger().Recent) > 0 {
+			t.Error("what was void is in the ledger")
 		}
 		if j := w.journal(); j.Phase != run.Aborted {
 			t.Errorf("it is %s", j.Phase)

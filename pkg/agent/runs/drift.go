@@ -34,7 +34,7 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	if failed != nil {
 		return unchecked(l.Journal, rec, failed.Reason != executors.ReasonUnavailable, failed.Message, c.Now().Add(unwatchedLook)), nil
 	}
-	refused := c.watches.Failure(ctx, s, call.Clients, c.Now())
+	unwatched, again := c.unwatched(ctx, s, call.Clients, rec.Unwatched)
 	found, watch, err := drifter.Drift(ctx, call)
 	if err != nil { // the step itself is not at stake: it is looked at again
 		return unchecked(l.Journal, rec, !executors.PassesByItself(err), err.Error(), c.Now().Add(executors.LookAgain(err))), ctx.Err()
@@ -53,21 +53,39 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	})
 	note := func(j run.Journal) run.Journal {
 		j = workflow.NoteUnchecked(workflow.NoteDrift(j, m.Path, d, c.Now()), m.Path, "")
-		return workflow.NoteUnwatched(j, m.Path, refused != nil)
+		return workflow.NoteUnwatched(j, m.Path, unwatched)
 	}
 	after := note(l.Journal).Record(m.Path)
 	o := steppool.Outcome{Wait: &steppool.Wait{Record: *after}, Watch: watch, Clients: call.Clients}
 	if watch != nil {
 		o.Wait.Least = c.Now().Add(watch.Every)
 	}
-	if refused != nil {
+	if o.Wait.Wake = again; unwatched && !again.IsZero() {
 		c.watches.Drop(s)
-		o.Watch, o.Wait.Wake = nil, c.Now().Add(unwatchedLook)
+		o.Watch = nil
 	}
 	if !reflect.DeepEqual(after, rec) {
 		o.Note = note
 	}
 	return o, nil
+}
+
+// unwatched says whether a run's account may not watch what a step did, and when to look again for
+// want of a watch. An API server that has just started refuses everybody: see judge.
+func (c *Controller) unwatched(ctx context.Context, s store.StepKey, as executors.Clients, was bool) (is bool, again time.Time) {
+	now := c.Now()
+	if c.watches.Failure(ctx, s, as, now) == nil {
+		stands := c.watches.Stands(s)
+		if stands {
+			c.refusals.Clear(s)
+		}
+		return was && !stands, time.Time{}
+	}
+	r, final := c.refusals.Record(s, now)
+	if final {
+		return true, now.Add(unwatchedLook)
+	}
+	return was, r.VerdictAt(now)
 }
 
 // unchecked is the outcome of a look that failed; what passes by itself is not noted.

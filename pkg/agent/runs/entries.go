@@ -2,11 +2,36 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
+
+// errLedgerLost says that a run has a plan without a ledger. The plan claims the runs that live when
+// it makes it anew: one that ended before that would be known nowhere, or be claimed after its end
+// by a plan that had just looked.
+var errLedgerLost = errors.New("its plan's ledger is lost and is still to be made anew") //nolint:gochecknoglobals // a sentinel for errors.Is
+
+// awaitLedger is errLedgerLost until a plan has made its ledger anew. A plan that is invalid makes
+// none: a run that only has to be written down ends without it after a while.
+func (c *Controller) awaitLedger(ctx context.Context, l *store.CachedRun, now time.Time) error {
+	led, err := c.Stores.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
+	if err != nil || led != nil || !c.hasPlan(l) {
+		return err
+	}
+	if _, final := c.refusals.Record(store.StepKey{Run: l.Key()}, now); final {
+		return nil
+	}
+	return errLedgerLost
+}
+
+// hasPlan says whether a run's plan is there and stays: otherwise its ledger goes, too.
+func (c *Controller) hasPlan(l *store.CachedRun) bool {
+	cm := c.Stores.Documents.Plan(l.PlanKey())
+	return cm != nil && string(cm.UID) == l.Run.PlanUID && cm.DeletionTimestamp == nil
+}
 
 // closeEntry gives a run its end in its plan's ledger, and notes there whether its label is gone.
 func (c *Controller) closeEntry(ctx context.Context, l *store.CachedRun, removed bool, now time.Time) error {
@@ -19,6 +44,9 @@ func (c *Controller) closeEntry(ctx context.Context, l *store.CachedRun, removed
 		}
 		return led
 	})
+	if err == nil { // what was held of it may have been older than its loss
+		err = c.awaitLedger(ctx, l, now)
+	}
 	if err != nil || !unknown {
 		return err
 	}

@@ -73,3 +73,75 @@ func TestTheEndOfARunWhoseClaimIsLostIsRecordedOnce(t *testing.T) {
 		})
 	}
 }
+
+// A plan that makes its lost ledger anew claims the runs that live: none of them ends before.
+func TestARunEndsOnceItsLostLedgerIsMadeAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec   string
+		ends   func(w *world)
+		phase  run.Phase
+		result run.Result
+		held   bool // the ledger is in memory when it goes
+	}{
+		"it was deleted": {
+			spec: "steps:\n- " + down + "\n- " + hold, phase: run.Aborted, result: run.Ran,
+			ends: func(w *world) { w.cluster.Delete("configmaps", shop, runName) },
+		},
+		"it is aborted": {
+			spec: "steps:\n- " + down + "\n- " + hold, phase: run.Aborted, result: run.Ran,
+			ends: func(w *world) { w.says(annotations.Abort, runName) },
+		},
+		"it is aborted before it begins": {
+			spec: "requiresApproval: true\nsteps:\n- " + hold, phase: run.Aborted, result: run.Skipped,
+			ends: func(w *world) { w.says(annotations.Abort, runName) },
+		},
+		"its ledger goes while it is held in memory": {
+			spec: "steps:\n- " + down + "\n- " + hold, phase: run.Aborted, result: run.Ran,
+			ends: func(w *world) { w.says(annotations.Abort, runName) },
+			held: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, c.spec, func(w *world) {
+				lose := func() { w.cluster.DeleteAtOnce("configmaps", shop, annotations.LedgerName(nightly, planUID)) }
+				w.plays()
+				if !c.held {
+					w.agent.stop()
+				}
+				lose()
+				c.ends(w)
+				if !c.held {
+					w.begins("b")
+				}
+				w.after(20 * time.Second)
+				if j := w.journal(); j.Phase.Ended() {
+					t.Fatalf("without a ledger it is %s", j.Phase)
+				}
+				r, _, err := annotations.ReadRun(w.cluster.ConfigMap(shop, runName))
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.makesLedger(ledger.Ledger{PlanUID: planUID}.Claim(runName, r.Request, ""))
+				w.after(5 * time.Second)
+				if got := w.ledger(); len(got.Open) > 0 || len(got.Recent) != 1 || got.Recent[0].Result != c.result || got.Recent[0].Outcome.Phase != c.phase {
+					t.Errorf("the ledger has %+v, %+v", got.Open, got.Recent)
+				}
+			})
+		})
+	}
+}
+
+// A plan that is invalid makes no ledger.
+func TestARunWhoseLedgerNobodyMakesAnewEndsWithoutIt(t *testing.T) {
+	inWorld(t, "steps:\n- "+down+"\n- "+hold, func(w *world) {
+		w.plays()
+		w.agent.stop()
+		w.cluster.DeleteAtOnce("configmaps", shop, annotations.LedgerName(nightly, planUID))
+		w.says(annotations.Abort, runName)
+		w.begins("b")
+		w.after(time.Minute)
+		if j := w.journal(); j.Phase != run.Aborted || w.cluster.ConfigMap(shop, annotations.LedgerName(nightly, planUID)) != nil {
+			t.Errorf("it is %s: %s", j.Phase, j.Message)
+		}
+	})
+}

@@ -40,6 +40,11 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	stuck, unclaimed := "", errors.Is(err, errUnclaimed)
 	var held heldError
 	switch {
+	case errors.Is(err, errLedgerLost):
+		wake, err = c.Now().Add(time.Second), nil
+		if l := c.Stores.Runs.Live(k); l != nil {
+			c.Plans.Add(l.PlanKey())
+		}
 	case errors.As(err, &held):
 		stuck, wake, err = held.Error(), c.Now().Add(heldDelay), nil
 	case unclaimed: // whoever ends it wakes it
@@ -371,7 +376,10 @@ func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.
 	switch cm := c.Stores.Documents.Plan(l.PlanKey()); {
 	case cm == nil || string(cm.UID) != l.Run.PlanUID:
 		s.EntryOpen = true // its ledger went with its plan: it is aborted, not void
+	case ledger == nil && sig.Abort == nil && c.hasPlan(l):
+		return s, errLedgerLost
 	default:
+		s.EntryOpen = s.EntryOpen || ledger == nil
 		s.Hold = c.holdOf(l, cm, c.Stores.Documents.Intent(cm), s.Now)
 	}
 	c.heldBy(ctx, l, &s)
@@ -604,6 +612,9 @@ func (c *Controller) reread(ctx context.Context, l *store.CachedRun) error {
 // then does it lose its finalizer. Each of these can be done twice.
 func (c *Controller) close(ctx context.Context, l *store.CachedRun) error {
 	now := c.Now()
+	if err := c.awaitLedger(ctx, l, now); err != nil {
+		return err
+	}
 	removed, err := c.endLabel(ctx, l)
 	left := err != nil && c.leavesLabel(l, err, now)
 	if err != nil && !left {

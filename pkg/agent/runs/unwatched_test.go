@@ -134,3 +134,53 @@ func TestWhatIsNotWatchedIsLookedAtNowAndThen(t *testing.T) {
 		})
 	}
 }
+
+// An API server that has just started refuses everybody: that an account may not watch what a step
+// did is noted only when it was said twice, half a minute apart.
+func TestARefusalToWatchWhatAStepDidIsNotedOnceItLasts(t *testing.T) {
+	for name, c := range map[string]struct {
+		refused time.Duration
+		want    bool
+	}{
+		"for a moment":          {10 * time.Second, false},
+		"for longer than that":  {time.Hour, true},
+		"until after the event": {40 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, "steps:\n- "+look+"\n", func(w *world) {
+				w.cluster.Put(configMap("ready", nil))
+				w.steps.does("pass look", notYet(time.Hour))
+				w.begins("a")
+				w.after(time.Second)
+				l := w.agent.Stores.Runs.Get(stepOf("look").Run)
+				clients, err := w.agent.Clients.Accounts.Clients(l.Account(), runName)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, is, noted := stepOf("look"), false, 0
+				s.Look = true
+				w.cluster.Deny(runner, "list", "configmaps")
+				w.cluster.Deny(runner, "watch", "configmaps")
+				time.AfterFunc(c.refused, func() {
+					w.cluster.Allow(runner, "list", "configmaps")
+					w.cluster.Allow(runner, "watch", "configmaps")
+				})
+				what := executors.Watch{Resource: configMaps, Namespace: shop, Name: "ready"}
+				for range 60 { // a look every two seconds
+					if !w.agent.watches.Keep(w.Context(), s, l.Account(), clients, what) {
+						t.Fatal("there is no room")
+					}
+					w.after(2 * time.Second)
+					now, _ := w.agent.unwatched(w.Context(), s, clients, is)
+					if now && !is {
+						noted++
+					}
+					is = now
+				}
+				if is != c.want || noted > 1 || noted == 0 == (c.refused > 30*time.Second) {
+					t.Errorf("noted %d times, in the end %t", noted, is)
+				}
+			})
+		})
+	}
+}

@@ -159,6 +159,14 @@ func (w *world) must(led ledger.Ledger, err error) ledger.Ledger {
 	return led
 }
 
+// makesLedger has the plan make its ledger anew.
+func (w *world) makesLedger(led ledger.Ledger) {
+	w.Helper()
+	if err := w.agent.Stores.Ledgers.Put(w.Context(), types.NamespacedName{Namespace: shop, Name: nightly}, planUID, nil, led); err != nil {
+		w.Fatal(err)
+	}
+}
+
 // put stores a run as it stands.
 func (w *world) put(r run.Run, j run.Journal) {
 	w.Helper()

@@ -130,6 +130,14 @@ func (s *Watches) Failure(ctx context.Context, rk store.StepKey, c executors.Cli
 	return &out
 }
 
+// Stands says whether what a step asked to watch is seen.
+func (s *Watches) Stands(rk store.StepKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sw, is := s.open[rk]
+	return is && sw.use.Refusal() == nil && sw.use.Synced()
+}
+
 // asked is the watch as it is judged when it was refused.
 func (sw watch) asked() executors.Asked {
 	gvr, named := sw.what.Resource, ""

@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // targetName is what is kept of an object that plans may wait for: there may be many
@@ -168,8 +169,9 @@ func (wk Key) shared() informer.Key {
 // source lists and watches as the account. Where label triggers need the watch it is tried
 // on while it is refused, and the plans say so; else the plans ask for themselves.
 func (t *Watches) source(wk Key) informer.Source {
-	source := informer.Source{Open: func() (*informer.ListWatch, error) { return t.open(wk) }, Keep: wk.slimWatched, Refusal: wk.refusal}
+	source := informer.Source{Open: func() (*informer.ListWatch, error) { return t.open(wk) }, Keep: wk.slimWatched, Refusal: wk.refusal, Patience: workflow.RefusalPatience}
 	if wk.Names {
+		source.Patience = 0 // nobody is told of it
 		source.Pause = func(failed int, err error) time.Duration {
 			if wk.refusal(err) != nil {
 				return refusedPause
@@ -247,8 +249,8 @@ func (w *Watch) Get(namespace, name string) (*Object, string) {
 	if w.use == nil {
 		return nil, w.failure
 	}
-	if refusal := w.use.Refusal(); refusal != nil {
-		return nil, refusal.Error()
+	if trouble := w.use.Trouble(); trouble != nil {
+		return nil, trouble.Error()
 	}
 	if !w.use.Synced() {
 		return nil, "its target has not been read yet"

@@ -248,6 +248,12 @@ func TestAnAccountThatMayNotWatch(t *testing.T) {
 		seen := w.Keep(ctx, named("p1"), labels(), "orders")
 		added, _, _ := w.news()
 		w.expect("its plans hear of it", added, "p1")
+		if o, why := seen.Get("shop", "orders"); o != nil || !strings.HasPrefix(why, "apps.example.org in namespace shop cannot be read yet: ") || w.IsWatched(named("p1")) {
+			w.Errorf("at once it is said: %v, %q", o, why)
+		}
+		w.pass(31 * time.Second)
+		added, _, _ = w.news()
+		w.expect("its plans hear that it lasts", added, "p1")
 		if o, why := seen.Get("shop", "orders"); o != nil || !strings.Contains(why, "maint-runner may not list and watch apps.example.org") || w.IsWatched(named("p1")) {
 			w.Errorf("it is said: %v, %q", o, why)
 		}

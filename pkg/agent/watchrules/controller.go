@@ -276,8 +276,8 @@ func (r *Controller) keep(ctx context.Context, wp *subscription, w client.Accoun
 		}
 	}
 	o.trouble = ""
-	if refused := o.watch.Refusal(); refused != nil {
-		o.trouble = blind(rule, refused)
+	if trouble := o.watch.Trouble(); trouble != nil {
+		o.trouble = blind(rule, trouble)
 	}
 	if o.trouble != "" || o.compared || !o.watch.Synced() {
 		return

@@ -140,12 +140,13 @@ func TestAChangeWhoseClaimWasNotWrittenAsksAgain(t *testing.T) {
 func TestWhatARuleMayNotSeeIsSaid(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule  string
+		soon  string // is said of what may pass by itself
 		given func(w *world)
 		said  string
 		mend  func(w *world)
 	}{
 		"its account may not list": {
-			given: func(w *world) { w.cluster.Deny(runner, "list", "configmaps") }, said: "the ServiceAccount maint-runner may not list and watch configmaps in namespace shop",
+			given: func(w *world) { w.cluster.Deny(runner, "list", "configmaps") }, soon: "configmaps in namespace shop cannot be read yet: ", said: "the ServiceAccount maint-runner may not list and watch configmaps in namespace shop",
 			mend: func(w *world) { w.cluster.Allow(runner, "list", "configmaps") },
 		},
 		"an object is too large": {
@@ -176,6 +177,12 @@ func TestWhatARuleMayNotSeeIsSaid(t *testing.T) {
 				w.plan("p", rule)
 				c.given(w)
 				w.begins("p")
+				if c.soon != "" {
+					if got := w.trouble("p"); !strings.HasPrefix(got, c.soon) {
+						t.Errorf("the plan is told %q, want %q", got, c.soon)
+					}
+					w.after(31 * time.Second)
+				}
 				if got := w.trouble("p"); !strings.Contains(got, c.said) {
 					t.Errorf("the plan is told %q, want %q", got, c.said)
 				}

@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/watchrule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // ruleObject is a watched object on its way to the rules, and what is kept of it
@@ -92,7 +93,7 @@ func (r *Controller) source(k informer.Key) informer.Source {
 				object.told()
 			}
 		},
-		Refusal: func(err error) error { return refusal(k, err) },
+		Refusal: func(err error) error { return refusal(k, err) }, Patience: workflow.RefusalPatience,
 		Pause: func(failed int, err error) time.Duration {
 			if isTooLarge(err) { // all that is before it is read each time
 				return tooLargePause
