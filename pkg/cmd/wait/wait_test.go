@@ -38,6 +38,12 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 	world := func(list ...runtime.Object) []runtime.Object {
 		return append(list, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"))
 	}
+	mute := func(list ...runtime.Object) []runtime.Object {
+		silent := cmdtest.Agent()
+		silent.Data["heartbeat"] = "2026-11-20T12:00:00Z"
+		return append(list, silent, cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"))
+	}
+	const silence = "warning: the agent in namespace maint-system last showed itself 12h0m0s ago (Fri 2026-11-20 13:00 CET): see 'kubectl -n maint-system get pods'\n"
 	remembered := cmdtest.Ledger(ledger.Ledger{
 		Recent: []ledger.Entry{
 			{Run: "maint-run-orders-x", Result: run.Ran, Outcome: &ledger.Outcome{Phase: run.Succeeded}},
@@ -74,6 +80,10 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 		{name: "no phase of a run, of one that is no longer kept", line: "wait maint-run-orders-y --for=phase=Idle", world: world(seen(), remembered), code: 2, err: "error: --for=phase=Idle: maint-run-orders-y never has that phase; its phases are Pending, Running, Succeeded, Failed, Aborted, Replaced\n"},
 		{name: "the phase of a run that never began", line: "wait maint-run-orders-z --for=phase=Succeeded -o 'jsonpath={.for} {.met}'", world: world(seen(), remembered), code: 3, out: "phase=Succeeded false", err: "error: run maint-run-orders-z did not start: Skipped (busy)\n"},
 		{name: "a policy that permits, for a script", line: "wait open -o 'jsonpath={.subject} {.for} {.met} {.message}'", world: world(cmdtest.Policy("open", "{strategy: Permissive}")), out: "policy permitted true change is permitted (policy open: Permissive)"},
+		{name: "a phase that a silent agent published", line: "wait orders --for=phase=Idle", world: mute(seen(annotations.StatusPhase, "Idle")), out: "plan/orders: phase Idle\n", err: silence},
+		{name: "a node that was released, with a silent agent", line: "wait a --for=released --requestor gpu", world: mute(cmdtest.Node("a")), out: "node/a: gpu does not ask for it\n", err: silence},
+		{name: "a policy that permits, with a silent agent", line: "wait open", world: mute(cmdtest.Policy("open", "{strategy: Permissive}")), out: "policy/open: change is permitted (policy open: Permissive)\n", err: silence},
+		{name: "a plan that is permitted, with a silent agent", line: "wait orders --for=permitted", world: mute(seen()), out: "plan/orders: change is permitted (no strategy is set)\n", err: silence},
 		{name: "a format that is none", line: "wait open -o xml", code: 2, err: "error: -o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"xml\"\n"},
 		{name: "a plan that never ran", line: "wait orders", world: world(seen()), code: 1, err: "error: plan orders has no run: 'kubectl maint trigger orders' asks for one\n"},
 		{name: "a phase that is", line: "wait orders --for=phase=idle", world: world(seen(annotations.StatusPhase, "Idle", annotations.StatusMessage, "next run soon")), out: "plan/orders: phase Idle: next run soon\n"},
