@@ -38,6 +38,7 @@ type triggerOptions struct {
 	asOf          string // the earlier run that a rollback goes back to, first as it was given
 	given         string // the other flags, as a suggested command repeats them
 	parameters    parameters
+	waits         string // what the run will wait for, a line each, told when the request is written
 	faults        exit.Faults
 }
 
@@ -135,6 +136,7 @@ func (o *triggerOptions) ask(ctx context.Context, k *factory.Cluster, cm *corev1
 	if err := o.write(ctx, k, cm, token); err != nil {
 		return err
 	}
+	fmt.Fprint(o.ErrOut, o.waits)
 	name := annotations.RunName(cm.Name, string(cm.UID), run.Request{Kind: run.ByToken, Token: token})
 	waits := o.Wait && o.Kept()
 	if err := o.ReportRun(o.IOStreams, waits, name); err != nil || !waits {
@@ -170,7 +172,7 @@ func validSpec(cm *corev1.ConfigMap) (plan.Spec, error) {
 }
 
 // willBeSeen refuses where nobody would handle a request for a run, or where it would come to nothing, and
-// says what the run will wait for.
+// finds what the run will wait for.
 func (o *triggerOptions) willBeSeen(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	if err := o.NeedAgent(ctx, k); err != nil {
 		return err
@@ -181,13 +183,13 @@ func (o *triggerOptions) willBeSeen(ctx context.Context, k *factory.Cluster, cm 
 	if err := o.notPaused(ctx, k, cm); err != nil {
 		return err
 	}
-	o.sayBusy(ctx, k, cm)
-	return o.sayGate(ctx, k, cm)
+	o.findBusy(ctx, k, cm)
+	return o.findGate(ctx, k, cm)
 }
 
-// sayBusy names the run that has to end before the agent handles the request. It says nothing where
+// findBusy names the run that has to end before the agent handles the request. It says nothing where
 // the user may not read what decides.
-func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) {
+func (o *triggerOptions) findBusy(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) {
 	live, err := k.RunsOf(ctx, cm, factory.ActiveOnly)
 	if err != nil || len(live) == 0 {
 		return
@@ -207,11 +209,11 @@ func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *co
 	if status.WaitsForDry {
 		hand = "; " + o.Suggest().Abort(status.WaitsFor) + " ends the dry run, which changes nothing"
 	}
-	fmt.Fprintf(o.ErrOut, "%s; %s shows how far it is, %s what waits%s\n", status.Waiting, o.Suggest().Describe(status.WaitsFor), o.Suggest().Why(cm.Name), hand)
+	o.waits += fmt.Sprintf("%s; %s shows how far it is, %s what waits%s\n", status.Waiting, o.Suggest().Describe(status.WaitsFor), o.Suggest().Why(cm.Name), hand)
 }
 
-// sayGate says what the run will wait for while its gate is closed.
-func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+// findGate says what the run will wait for while its gate is closed.
+func (o *triggerOptions) findGate(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	s, err := source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+cm.Name)
 	if err != nil {
 		return err
@@ -233,7 +235,7 @@ func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster, cm *co
 	if o.outsideWindow {
 		waits += " all the same"
 	}
-	fmt.Fprintf(o.ErrOut, "%s, %s (%s)%s\n", waits, opens, instant.InText(v.Why(), s.Zone), hand)
+	o.waits += fmt.Sprintf("%s, %s (%s)%s\n", waits, opens, instant.InText(v.Why(), s.Zone), hand)
 	return nil
 }
 
@@ -323,7 +325,7 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 	case o.Wait:
 		return exit.Errorf(exit.CodeNotNow, "%s; nothing was asked (without --wait %s begins when %s)", why, what, ends)
 	default:
-		fmt.Fprintf(o.ErrOut, "%s; %s begins when %s\n", why, what, ends)
+		o.waits += fmt.Sprintf("%s; %s begins when %s\n", why, what, ends)
 	}
 	return nil
 }
