@@ -117,8 +117,8 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 		return err
 	}
 	asked := r.Run.Request
-	request := triggerOptions{Factory: o.Factory, Waiting: o.Waiting, reason: o.reason, asOf: asked.AsOf, given: o.given + factory.FlagsAsAsked(asked)} // the agent takes it up as a trigger
+	request := triggerOptions{Factory: o.Factory, Waiting: o.Waiting, reason: o.reason, asOf: asked.AsOf, words: words{given: o.given + factory.FlagsAsAsked(asked)}} // the agent takes it up as a trigger
 	err = request.willBeSeen(ctx, k, is)
-	o.waits = request.waits
+	o.waits = request.words.waits
 	return err
 }
