@@ -77,11 +77,11 @@ func (c *Controller) unwatched(ctx context.Context, s store.StepKey, as executor
 	if c.watches.Failure(ctx, s, as, now) == nil {
 		stands := c.watches.Stands(s)
 		if stands {
-			c.refusals.Clear(s)
+			c.memory.refusals.Clear(s)
 		}
 		return was && !stands, time.Time{}
 	}
-	r, final := c.refusals.Record(s, now)
+	r, final := c.memory.refusals.Record(s, now)
 	if final {
 		return true, now.Add(unwatchedLook)
 	}

@@ -21,7 +21,7 @@ func (c *Controller) awaitLedger(ctx context.Context, l *store.CachedRun, now ti
 	if err != nil || led != nil || !c.hasPlan(l) {
 		return err
 	}
-	if _, final := c.refusals.Record(store.StepKey{Run: l.Key()}, now); final {
+	if _, final := c.memory.refusals.Record(store.StepKey{Run: l.Key()}, now); final {
 		return nil
 	}
 	return errLedgerLost

@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,7 @@ type retryOptions struct {
 	name   string
 	given  string // as for trigger
 	reason string
+	waits  string // as for trigger
 	faults exit.Faults
 }
 
@@ -71,6 +73,7 @@ func (o *retryOptions) Run(ctx context.Context) (err error) {
 	if err := askRun(ctx, o.Factory, k, r, annotations.Retry, r.Run.Name, o.reason, &o.DryRun); err != nil {
 		return err
 	}
+	fmt.Fprint(o.ErrOut, o.waits)
 	name := annotations.RetryName(r.Run.Plan, r.Run.PlanUID, r.Run.Name)
 	if !o.Wait || !o.Kept() {
 		return o.ReportRun(o.IOStreams, false, name)
@@ -114,6 +117,8 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 		return err
 	}
 	asked := r.Run.Request
-	request := triggerOptions{Factory: o.Factory, Waiting: o.Waiting, reason: o.reason, asOf: asked.AsOf, given: o.given + factory.FlagsAsAsked(asked)} // the agent takes it up as a trigger
-	return request.willBeSeen(ctx, k, is)
+	request := triggerOptions{Factory: o.Factory, Waiting: o.Waiting, reason: o.reason, asOf: asked.AsOf, words: words{given: o.given + factory.FlagsAsAsked(asked)}} // the agent takes it up as a trigger
+	err = request.willBeSeen(ctx, k, is)
+	o.waits = request.words.waits
+	return err
 }

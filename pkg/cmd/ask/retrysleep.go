@@ -58,6 +58,7 @@ func (o *triggerOptions) retrySleep(ctx context.Context, k *factory.Cluster, cm 
 	if err != nil {
 		return err
 	}
+	fmt.Fprint(o.ErrOut, o.words.waits)
 	waits := o.Wait && o.Kept()
 	if err := o.Report(o.IOStreams, waits, "hibernate-plan/%s is tried again: %s%s", cm.Name, strings.Join(again, ", "), o.Mark()); err != nil || !waits {
 		return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
@@ -52,6 +53,28 @@ func becoming(states map[string]*corev1.ConfigMap) func(*cmdtest.Cluster) {
 		}
 		o.Told(steps)
 	}
+}
+
+// Somebody deleted a run while no agent was there that would take its finalizer off: it will be aborted, and
+// nothing else becomes of it.
+func TestARunThatWasDeletedIsBeingAborted(t *testing.T) {
+	deleted := func(cm *corev1.ConfigMap) *corev1.ConfigMap {
+		cm.DeletionTimestamp, cm.Finalizers = &metav1.Time{Time: *cmdtest.Before(time.Hour)}, []string{"maint.dev/run"}
+		return cm
+	}
+	const taken = "; no agent has taken that up yet"
+	const said, plain = "being aborted: it was deleted at Sat 2026-11-21 00:00 CET" + taken, "being aborted: it was deleted at 2026-11-20T23:00:00Z" + taken
+	const head = "Running for 1h0m, 0 of 1 steps done: " + said
+	hold, asks := func() *corev1.ConfigMap { return deleted(live(cmdtest.Record("hold", "suspend", run.StepRunning))) }, func() *corev1.ConfigMap { return deleted(live(cmdtest.Asking("ask"))) }
+	runRows(t, []row{
+		{name: "resume of it", world: objects(hold(), noAgent()), line: "resume orders-a", code: 3, err: "error: run maint-run-orders-a is not suspended now: " + head + "\n"},
+		{name: "resume of its step", world: objects(hold(), noAgent()), line: "resume orders-a/hold", code: 3, err: "error: run maint-run-orders-a: " + plain + "\n"},
+		{name: "resume of its plan", world: objects(hold()), line: "resume orders", out: "plan/orders was not paused\n"},
+		{name: "approve of it", world: objects(asks(), noAgent()), line: "approve orders-a", code: 3, err: "error: run maint-run-orders-a does not wait for approval: it is " + head + "\n"},
+		{name: "reject of its step", world: objects(asks(), noAgent()), line: "reject orders-a/ask", code: 3, err: "error: run maint-run-orders-a: " + plain + "\n"},
+		{name: "approve before it begins", world: objects(deleted(pending()), noAgent()), line: "approve orders-a", code: 3, err: "error: run maint-run-orders-a does not wait for approval: it is Pending, " + said + "\n"},
+		{name: "status of it", world: objects(hold()), line: "status orders-a", out: "Run maint-run-orders-a  " + head + "\n  ▶ hold  suspend  Running       60s\n"},
+	})
 }
 
 func TestAbort(t *testing.T) {

@@ -36,9 +36,15 @@ type triggerOptions struct {
 	reason        string
 	outsideWindow bool
 	asOf          string // the earlier run that a rollback goes back to, first as it was given
-	given         string // the other flags, as a suggested command repeats them
 	parameters    parameters
+	words         words
 	faults        exit.Faults
+}
+
+// words are what is said of a request.
+type words struct {
+	given string // its other flags, as a suggested command repeats them
+	waits string // what its run will wait for, a line each, told when it is written
 }
 
 // parameters are those of the run.
@@ -82,7 +88,7 @@ to sleep and wake it, whatever its schedule says.`,
 }
 
 func (o *triggerOptions) Complete(cmd *cobra.Command, args []string) error {
-	o.name, o.given = factory.OneName(args, "PLAN", &o.faults), factory.GivenFlags(cmd.LocalNonPersistentFlags(), "reason", "outside-window", "to")
+	o.name, o.words.given = factory.OneName(args, "PLAN", &o.faults), factory.GivenFlags(cmd.LocalNonPersistentFlags(), "reason", "outside-window", "to")
 	o.parameters.values = map[string]string{}
 	for _, p := range o.parameters.flags {
 		key, val, ok := strings.Cut(p, "=")
@@ -135,6 +141,7 @@ func (o *triggerOptions) ask(ctx context.Context, k *factory.Cluster, cm *corev1
 	if err := o.write(ctx, k, cm, token); err != nil {
 		return err
 	}
+	fmt.Fprint(o.ErrOut, o.words.waits)
 	name := annotations.RunName(cm.Name, string(cm.UID), run.Request{Kind: run.ByToken, Token: token})
 	waits := o.Wait && o.Kept()
 	if err := o.ReportRun(o.IOStreams, waits, name); err != nil || !waits {
@@ -170,7 +177,7 @@ func validSpec(cm *corev1.ConfigMap) (plan.Spec, error) {
 }
 
 // willBeSeen refuses where nobody would handle a request for a run, or where it would come to nothing, and
-// says what the run will wait for.
+// finds what the run will wait for.
 func (o *triggerOptions) willBeSeen(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	if err := o.NeedAgent(ctx, k); err != nil {
 		return err
@@ -181,13 +188,13 @@ func (o *triggerOptions) willBeSeen(ctx context.Context, k *factory.Cluster, cm 
 	if err := o.notPaused(ctx, k, cm); err != nil {
 		return err
 	}
-	o.sayBusy(ctx, k, cm)
-	return o.sayGate(ctx, k, cm)
+	o.findBusy(ctx, k, cm)
+	return o.findGate(ctx, k, cm)
 }
 
-// sayBusy names the run that has to end before the agent handles the request. It says nothing where
+// findBusy names the run that has to end before the agent handles the request. It says nothing where
 // the user may not read what decides.
-func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) {
+func (o *triggerOptions) findBusy(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) {
 	live, err := k.RunsOf(ctx, cm, factory.ActiveOnly)
 	if err != nil || len(live) == 0 {
 		return
@@ -207,11 +214,11 @@ func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *co
 	if status.WaitsForDry {
 		hand = "; " + o.Suggest().Abort(status.WaitsFor) + " ends the dry run, which changes nothing"
 	}
-	fmt.Fprintf(o.ErrOut, "%s; %s shows how far it is, %s what waits%s\n", status.Waiting, o.Suggest().Describe(status.WaitsFor), o.Suggest().Why(cm.Name), hand)
+	o.words.waits += fmt.Sprintf("%s; %s shows how far it is, %s what waits%s\n", status.Waiting, o.Suggest().Describe(status.WaitsFor), o.Suggest().Why(cm.Name), hand)
 }
 
-// sayGate says what the run will wait for while its gate is closed.
-func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+// findGate says what the run will wait for while its gate is closed.
+func (o *triggerOptions) findGate(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	s, err := source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+cm.Name)
 	if err != nil {
 		return err
@@ -226,14 +233,14 @@ func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster, cm *co
 	if v.Next != nil && v.Next.Permitted {
 		opens = "which opens " + instant.Both(v.Next.Start, s.Zone)
 	}
-	waits, hand := "the run waits for its window", "; "+o.Suggest().AskOutside(cm.Name, o.asOf, o.given, o.reason)+" asks for one that does not"
+	waits, hand := "the run waits for its window", "; "+o.Suggest().AskOutside(cm.Name, o.asOf, o.words.given, o.reason)+" asks for one that does not"
 	if ofNamespace {
 		hand = "; the annotation maint.dev/bypass on the plan lets one run start all the same"
 	}
 	if o.outsideWindow {
 		waits += " all the same"
 	}
-	fmt.Fprintf(o.ErrOut, "%s, %s (%s)%s\n", waits, opens, instant.InText(v.Why(), s.Zone), hand)
+	o.words.waits += fmt.Sprintf("%s, %s (%s)%s\n", waits, opens, instant.InText(v.Why(), s.Zone), hand)
 	return nil
 }
 
@@ -323,7 +330,7 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 	case o.Wait:
 		return exit.Errorf(exit.CodeNotNow, "%s; nothing was asked (without --wait %s begins when %s)", why, what, ends)
 	default:
-		fmt.Fprintf(o.ErrOut, "%s; %s begins when %s\n", why, what, ends)
+		o.words.waits += fmt.Sprintf("%s; %s begins when %s\n", why, what, ends)
 	}
 	return nil
 }

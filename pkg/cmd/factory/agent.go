@@ -271,21 +271,20 @@ func (a *AgentLiveness) look(ctx context.Context) AgentState {
 }
 
 // Check is an error once the agent has been silent for too long; an unknown state is not silence.
-// stands says what becomes of the request. It also warns on standard error while the API server
-// does not answer, since nothing new can be shown then.
+// stands says what becomes of the request. It warns of an outage, too: nothing new can be shown then.
 func (a *AgentLiveness) Check(ctx context.Context, stands string) error {
-	a.warnOfOutage()
+	a.WarnOfOutage()
 	if s := a.look(ctx); s.Missing != "" {
 		return exit.Errorf(exit.CodeNoAgent, "%s; %s", s.Missing, stands)
 	}
 	return nil
 }
 
-// outageAfter is how long the API server has to be silent to count as down: a lost request does
-// not.
+// outageAfter is how long the API server has to be silent to count as down: a lost request is not.
 const outageAfter = 3 * time.Second
 
-func (a *AgentLiveness) warnOfOutage() {
+// WarnOfOutage warns on standard error of the beginning and the end of an outage, and says whether one goes on.
+func (a *AgentLiveness) WarnOfOutage() bool {
 	since, why := a.k.outage()
 	switch {
 	case why == nil && a.warned:
@@ -295,6 +294,7 @@ func (a *AgentLiveness) warnOfOutage() {
 		a.warned = true
 		a.c.Warn(fmt.Sprintf("since %s the API server does not answer, and what is shown may be old: %s", since.Format(time.TimeOnly), why))
 	}
+	return a.warned
 }
 
 // IsLate says whether the agent has missed several heartbeats: what it leaves undone may be due to

@@ -37,6 +37,7 @@ type statusOptions struct {
 	seen       *watch.Cache           // nodes, while they are watched; nil: they are read each time
 	agent      *factory.AgentLiveness // while the status goes on; nil: the heartbeat is read each time
 	silent     string                 // what was said of an agent that shows itself no more
+	trouble    trouble                // in which a status that goes on may be old
 	config     configuration
 	needed     needed
 	skips      skips

@@ -59,16 +59,73 @@ func (o *statusOptions) stream(ctx context.Context, k *factory.Cluster) error {
 		case err != nil && !o.begun:
 			return err
 		case err != nil: // what was printed was true; the next look may succeed
-			o.Warn(err.Error())
+			o.failed(err)
 		default:
+			o.failed(nil)
 			if err := changes.Print(o.Out, items, unread); err != nil {
 				return err
 			}
 		}
+		if _, goesOn := o.news(ctx, w, o.retry(), func() {}); !goesOn {
+			return &exit.Error{Code: exit.CodeInterrupted}
+		}
+	}
+}
+
+// trouble is what was told of an API server that does not answer, or refuses.
+type trouble struct {
+	outage bool
+	unread string // why the last look failed; empty: it did not
+}
+
+// failed warns once that the status could not be read again, and why; nil: it could.
+func (o *statusOptions) failed(err error) {
+	was := o.trouble.unread
+	o.trouble.unread = ""
+	switch {
+	case err == nil && was != "":
+		o.Warn("what is shown is current again")
+	case err == nil || o.trouble.outage && was == "": // that is told
+	default:
+		if was == "" {
+			o.Warn(err.Error() + "; what is shown may be old")
+		}
+		o.trouble.unread = err.Error()
+	}
+}
+
+// retryAfter is when a look that failed is made again: what it was to show may not change once more (a guess).
+const retryAfter = 2 * time.Second
+
+// retry is when the last look is to be made again; nil: it succeeded.
+func (o *statusOptions) retry() <-chan time.Time {
+	if o.trouble == (trouble{}) {
+		return nil
+	}
+	return time.After(retryAfter)
+}
+
+// news waits for a change, or until it is time to look again, and warns of an outage meanwhile, after which
+// it calls warned; goesOn is false when ctx has ended.
+func (o *statusOptions) news(ctx context.Context, w *watch.Cache, again <-chan time.Time, warned func()) (changed, goesOn bool) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
 		select {
 		case <-ctx.Done():
-			return &exit.Error{Code: exit.CodeInterrupted}
+			return false, false
+		case <-again:
+			return false, true
 		case <-w.Changed:
+			return true, true
+		case <-tick.C:
+		}
+		if o.trouble.unread != "" {
+			continue
+		}
+		if is := o.agent.WarnOfOutage(); is != o.trouble.outage {
+			o.trouble.outage = is
+			warned()
 		}
 	}
 }
@@ -92,11 +149,13 @@ func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show fun
 		case err != nil && k.Broken != nil:
 			k.Broken(err)
 		case err != nil: // the screen was true; say why it is not renewed
-			screen.Show([]string{err.Error()}, []print.Update{{Of: "error", Text: err.Error()}})
+			o.failed(err)
+			screen.Leave()
 		default:
+			o.failed(nil)
 			screen.ShowOf(lines, said)
 		}
-		if !o.pause(ctx, w, show != nil, time.Since(begun)) {
+		if !o.pause(ctx, w, &screen, time.Since(begun)) {
 			return &exit.Error{Code: exit.CodeInterrupted}
 		}
 	}
@@ -122,21 +181,18 @@ func (o *statusOptions) look(ctx context.Context, k *factory.Cluster, drawn bool
 // pause waits for a change, on a screen no longer than until the ages change; false: ctx has ended.
 // Then it waits for further changes, so that a status of thousands of plans does not use all of the
 // CPU.
-func (o *statusOptions) pause(ctx context.Context, w *watch.Cache, drawn bool, took time.Duration) bool {
-	var ages <-chan time.Time
+func (o *statusOptions) pause(ctx context.Context, w *watch.Cache, screen *watch.Screen, took time.Duration) bool {
+	drawn, again := screen.Live != nil, o.retry()
 	if drawn || o.OutTerminal {
 		tick := time.NewTimer(max(time.Second, 10*took))
 		defer tick.Stop()
-		ages = tick.C
+		again = tick.C
 	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-ages:
-		return true
-	case <-w.Changed:
-	}
-	if !drawn {
+	changed, goesOn := o.news(ctx, w, again, screen.Leave)
+	switch {
+	case !changed:
+		return goesOn
+	case !drawn:
 		return took <= slowRead || gathered(ctx, took)
 	}
 	return gathered(ctx, max(100*time.Millisecond, 4*took))

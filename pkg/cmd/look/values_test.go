@@ -2,7 +2,10 @@ package look_test
 
 import (
 	"context"
+	"errors"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
@@ -211,6 +215,43 @@ func TestAStatusThatIsFollowedTellsOfASilentAgent(t *testing.T) {
 					if strings.Count(got, words) != 1 {
 						t.Errorf("%d times %q:\n%s", strings.Count(got, words), words, got)
 					}
+				}
+			})
+		})
+	}
+}
+
+// An outage ends no status that is followed, in whatever form; it is told once, and what changed meanwhile is
+// shown when the API server is back.
+func TestAnOutageEndsNoStatusThatIsFollowed(t *testing.T) {
+	for _, line := range []string{"status -w", "status orders -w", "status -w -o json", "status orders -w -o json"} {
+		t.Run(line, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				o := scripted(t)
+				o.Ctx = ctx
+				var down atomic.Bool
+				o.Kube.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return down.Load(), nil, &url.Error{Op: "Get", URL: "https://cluster", Err: errors.New("connection refused")}
+				})
+				go func() {
+					time.Sleep(5 * time.Second)
+					down.Store(true)
+					o.Stores("configmaps", cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 2 * * *'}]}", young, cmdtest.Noting(annotations.StatusMessage, "meanwhile", annotations.StatusPhase, "Idle"), func(cm *corev1.ConfigMap) {
+						cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm)
+					}))
+					time.Sleep(5 * time.Second)
+					down.Store(false)
+					time.Sleep(10 * time.Second)
+					cancel()
+				}()
+				got := o.Line(line)
+				const old, current = "; what is shown may be old\n", "warning: what is shown is current again\n"
+				if got.Code != 130 || strings.Count(got.Err, old) != 1 || strings.Count(got.Err, current) != 1 {
+					t.Errorf("exit code %d, standard error:\n%s", got.Code, got.Err)
+				}
+				if !strings.Contains(got.Out, "meanwhile") {
+					t.Errorf("standard output:\n%s", got.Out)
 				}
 			})
 		})

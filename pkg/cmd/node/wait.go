@@ -248,15 +248,6 @@ func (w *nodeWait) drained(name string, n *corev1.Node) (bool, error) {
 	case a.Status.Phase == nodes.RequestorFailed && a.Request.Failed:
 		return true, fmt.Errorf("node %s: %s", name, view.FlagWords(a.Status.Reason))
 	}
-	return w.stays(facts, *a), nil
-}
-
-// stays says whether the requestor has the node and will keep it: the phase may be that of an
-// earlier request.
-func (w *nodeWait) stays(facts nodes.Node, a nodes.Asked) bool {
-	if a.Status.Phase != nodes.Ready {
-		return false
-	}
-	next, moves := nodes.Advance(facts, nil, nodes.Limits{}, w.env.Now()).Statuses[a.Request.Requestor]
-	return !moves || next.Phase == nodes.Ready
+	_, has := view.Has(facts, *a, w.env.Now())
+	return has, nil
 }

@@ -21,6 +21,11 @@ const daily = "triggers: {schedules: [{cron: '0 2 * * *', timezone: Europe/Berli
 func objects(list ...runtime.Object) []runtime.Object { return list }
 
 // seen is a plan as the agent has looked at it.
+// unseen is a plan at which no agent has looked.
+func unseen(name, spec string) *corev1.ConfigMap {
+	return cmdtest.Plan(name, spec, func(cm *corev1.ConfigMap) { delete(cm.Annotations, annotations.StatusObserved) })
+}
+
 func seen(name, spec string) *corev1.ConfigMap {
 	return cmdtest.Plan(name, spec, func(cm *corev1.ConfigMap) {
 		cm.CreationTimestamp.Time = cmdtest.Now().Add(-48 * time.Hour)
@@ -81,7 +86,7 @@ func TestHistory(t *testing.T) {
 		{name: "the newest", line: "history orders --limit 1 --no-headers", world: world, out: "Sat 2026-11-21 01:00 CET   Open   manual   maint-run-orders-b   Running, approved by joe (unverified)\n"},
 		{name: "names of runs", line: "history orders -o name", world: world, out: "configmap/maint-run-orders-a\nconfigmap/maint-run-orders-gone\nconfigmap/maint-run-orders-b\n"},
 		{name: "for a machine", line: "history orders --limit 2 -o 'jsonpath={.apiVersion} {.kind}{range .items[*]} {.plan} {.result} {.dryRun} {.actor} {.at}{end}'", world: world, out: "maint.dev/v1alpha1 LedgerList shop/orders Ran true jane 2026-11-20T22:00:00Z shop/orders Open   2026-11-21T00:00:00Z"},
-		{name: "of a plan that the agent has not looked at", line: "history orders -o name", world: objects(seen("orders", "")), err: "plan orders has no ledger yet: the agent has not looked at it\n"},
+		{name: "of a plan that the agent has not looked at", line: "history orders -o name", world: objects(unseen("orders", "")), err: "plan orders has no ledger yet: the agent has not looked at it\n"},
 		{name: "of no plan", line: "history ghost", world: objects(cmdtest.Namespace("shop")), code: 1, err: "error: there is no plan \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
 		{name: "of a run whose object is gone", line: "history ledger --result failed --since 48h -o wide", world: remembered, err: "since Thu 2026-11-19 01:00 CET (2026-11-19T00:00:00Z)\n", out: "WHEN                       RESULT   REASON     RUN                     OUTCOME                       UTC                    ACTOR    MESSAGE\nFri 2026-11-20 02:00 CET   Ran      schedule   maint-run-orders-gone   Failed after 90s, step dump   2026-11-20T01:00:00Z   <none>   exit code 3\n"},
 		{name: "with what ever was", line: "history ledger --no-headers", world: remembered, out: "Fri 2026-11-20 02:00 CET   Ran   schedule   maint-run-orders-gone   Failed after 90s, step dump: exit code 3\n", err: "in all: 41 Ran (40 Succeeded, 1 Failed), 0 Skipped, 2 Missed\n"},

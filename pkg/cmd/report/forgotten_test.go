@@ -97,10 +97,13 @@ func TestHistorySaysWhyItShowsNothing(t *testing.T) {
 		Recent: []ledger.Entry{{Slot: at, Result: run.Missed, Reason: "deadline", At: *at}},
 		Open:   []ledger.Entry{{Result: run.Open, Reason: "manual", Run: "maint-run-orders-b", At: *cmdtest.Before(2 * time.Hour)}},
 	}))
+	const gone = "plan orders has no ledger, though the agent has looked at it: somebody deleted it, or the agent could not write it; what was before is not known\n"
 	const line = "Sat 2026-11-21 00:00 CET   Missed   deadline   <none>   <none>\n"
 	runRows(t, []row{
 		{name: "of a plan without one", line: "history orders", world: empty, err: "plan orders has no history yet: no slot has ended, and nothing ran\n"},
-		{name: "of a plan that nobody looked at it is said once", line: "history orders", world: objects(seen("orders", daily)), err: "plan orders has no ledger yet: the agent has not looked at it\n"},
+		{name: "of a plan that nobody looked at it is said once", line: "history orders", world: objects(unseen("orders", daily)), err: "plan orders has no ledger yet: the agent has not looked at it\n"},
+		{name: "of a plan whose ledger is gone", line: "history orders", world: objects(seen("orders", daily)), err: gone},
+		{name: "of a plan that is not observed, whose ledger is gone and whose run is there", line: "history orders", world: objects(unseen("orders", daily), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a")), err: gone},
 		{name: "of a namespace", line: "history", world: empty, err: "No resources found in shop namespace.\n"},
 		{name: "of a namespace that has one, filtered", line: "history --result ran", world: one, err: "nothing of that kind is in the history\n"},
 		{name: "for a machine: an empty list, and no words", line: "history orders -o 'jsonpath={.kind} {.items}'", world: empty, out: "LedgerList []"},

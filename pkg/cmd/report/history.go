@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 type historyOptions struct {
@@ -139,7 +140,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	}
 	lines := o.chosen(all, runs)
 	if o.name != "" && all[0].Head == nil {
-		fmt.Fprintf(o.ErrOut, "plan %s has no ledger yet: the agent has not looked at it\n", all[0].object.Name)
+		o.noLedger(all[0].object, runs)
 	}
 	if len(lines) == 0 && o.out.Table() {
 		o.nothing(k, all)
@@ -154,6 +155,15 @@ func (o *historyOptions) Run(ctx context.Context) error {
 
 func (o *historyOptions) filtered() bool {
 	return o.limit > 0 || len(o.results) > 0 || o.since != ""
+}
+
+// noLedger says why a plan has none. Of a plan that never ran, the agent makes it when it first looks.
+func (o *historyOptions) noLedger(cm *corev1.ConfigMap, runs []view.Run) {
+	if notes := cm.Annotations; len(runs) == 0 && (notes[annotations.StatusObserved] == "" || notes[annotations.StatusPhase] == string(trigger.PhaseInvalid)) {
+		fmt.Fprintf(o.ErrOut, "plan %s has no ledger yet: the agent has not looked at it\n", cm.Name)
+		return
+	}
+	fmt.Fprintf(o.ErrOut, "plan %s has no ledger, though the agent has looked at it: somebody deleted it, or the agent could not write it; what was before is not known\n", cm.Name)
 }
 
 // nothing says why the output is empty.

@@ -482,11 +482,8 @@ func (d Document) calendar() (*schedule.Calendar, document.Faults) {
 
 // OnePlan is the only plan in files, without faults. Other documents, such as its templates, may
 // have some.
-func OnePlan(c *factory.Factory, files []string) (Document, plan.Spec, error) {
-	docs, broken, err := ReadDocuments(files, c.In)
-	if err != nil {
-		return Document{}, plan.Spec{}, err
-	}
+func OnePlan(c *factory.Factory, files []File) (Document, plan.Spec, error) {
+	docs, broken := DocumentsIn(files)
 	w := NewSet(c, docs)
 	for _, d := range docs {
 		if d.Kind == annotations.KindPlan {
@@ -500,7 +497,7 @@ func OnePlan(c *factory.Factory, files []string) (Document, plan.Spec, error) {
 		return Document{}, plan.Spec{}, FaultyError(broken)
 	}
 	if len(w.Plans) != 1 {
-		return Document{}, plan.Spec{}, fmt.Errorf("%s must hold one plan, and holds %s", strings.Join(files, ", "), view.Counted(len(w.Plans), "plan"))
+		return Document{}, plan.Spec{}, fmt.Errorf("%s must hold one plan, and holds %s", files[0].Root, view.Counted(len(w.Plans), "plan"))
 	}
 	only := w.Plans[0].Source
 	spec, _ := plan.Parse([]byte(only.Text), only.Name)

@@ -223,7 +223,7 @@ func TestOnePlan(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, _ := reader(c.text)
-			d, spec, err := OnePlan(f, []string{"-"})
+			d, spec, err := OnePlan(f, []File{{Path: "-", Root: "-", Text: []byte(c.text)}})
 			if d.Name != c.want || cmdtest.ErrText(err) != c.err || (len(spec.Steps) == 1) != (c.err == "") {
 				t.Errorf("%q, %d steps, %v", d.Name, len(spec.Steps), err)
 			}

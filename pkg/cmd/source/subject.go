@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // FindSubject finds a plan, policy or node of the cluster by its name.
@@ -46,17 +47,27 @@ func SubjectOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agen
 
 // PolicySubject is a policy with what stands behind it. The pause of the whole cluster holds it, too; that
 // of its namespace is of the plans there, and plans of other namespaces may name the policy. Where the
-// cluster's may not be read, nothing is permitted.
+// cluster's may not be read, what the agent published on the policy counts.
 func PolicySubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) view.Subject {
 	b := ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
 	b.WarnOf(c, policy.Query{Policies: []policy.PolicyRef{{Name: cm.Name, Namespace: cm.Namespace}}})
 	s := view.PolicySubject(cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b.Resolver.Resolver)
 	s.Pauses = append(b.Above(agent.Namespace), annotations.Intent(cm.Annotations).Pause)
 	s.Gates, s.Deleting = gatesSaid(cm), b.Deleting(cm.Namespace)
-	if err := b.namespaces[agent.Namespace]; err != nil { // the agent does not tell it on a policy
-		s.Above = b.pauseHidden(c, []error{err})
+	if err := b.namespaces[agent.Namespace]; err != nil {
+		s.Above = b.toldOfPolicy(c, agent, cm, err)
 	}
 	return s
+}
+
+// toldOfPolicy is the gate of what the agent published on a policy, with the pause of the whole cluster,
+// which could not be read. Without that, nothing is permitted.
+func (b Resolver) toldOfPolicy(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap, err error) *schedule.Gate {
+	v, told := behaviorOf(cm.Annotations)
+	if !told || !observed(cm) || agent.Missing != "" {
+		return b.pauseHidden(c, []error{err})
+	}
+	return schedule.Published(v, saysAgent)
 }
 
 // WarnInvalid warns that nothing of an invalid plan begins, whatever is permitted.

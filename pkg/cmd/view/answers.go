@@ -16,13 +16,17 @@ import (
 // Answer is what somebody said to a run on its plan, and the agent has not taken up yet. It stands
 // there until an agent does.
 type Answer struct {
-	Word string // approved, rejected, resumed or aborted
-	Path string // of the step; empty: of the run itself
-	By   intent.Actor
+	Word    string // approved, rejected, resumed or aborted
+	Path    string // of the step; empty: of the run itself
+	By      intent.Actor
+	Deleted time.Time // aborted: when the run's object was deleted, where it is by that
 }
 
 // String is who said what and why.
 func (a Answer) String() string {
+	if !a.Deleted.IsZero() {
+		return "being aborted: it was deleted at " + a.Deleted.UTC().Format(time.RFC3339) + "; no agent has taken that up yet"
+	}
 	said := a.By.Said(a.Word) + "; no agent has taken that up yet"
 	if a.Path != "" {
 		return "step " + a.Path + ": " + said
@@ -32,8 +36,8 @@ func (a Answer) String() string {
 
 // Answered is a run with the answers that stand for it on its plan.
 func Answered(r Run, cm *corev1.ConfigMap) Run {
-	r.Answers = nil
-	if r.Journal.Phase.Ended() || cm == nil || string(cm.UID) != r.Run.PlanUID {
+	r.Answers = r.deletion()
+	if len(r.Answers) > 0 || r.Journal.Phase.Ended() || cm == nil || string(cm.UID) != r.Run.PlanUID {
 		return r
 	}
 	in := annotations.Intent(cm.Annotations)
@@ -43,19 +47,28 @@ func Answered(r Run, cm *corev1.ConfigMap) Run {
 		_, path, _ := strings.Cut(question, "/")
 		switch {
 		case sig.Reject.To(path):
-			out = append(out, Answer{"rejected", path, sig.Reject.Actor})
+			out = append(out, Answer{Word: "rejected", Path: path, By: sig.Reject.Actor})
 		case sig.Approve.To(path):
-			out = append(out, Answer{"approved", path, sig.Approve.Actor})
+			out = append(out, Answer{Word: "approved", Path: path, By: sig.Approve.Actor})
 		}
 	}
 	if sig.Resume != nil && (len(Suspends(r)) > 0 || r.Journal.DriftMessage() != "") {
-		out = append(out, Answer{"resumed", sig.Resume.Step, in.Actors["resume"]})
+		out = append(out, Answer{Word: "resumed", Path: sig.Resume.Step, By: in.Actors["resume"]})
 	}
 	if sig.Abort != nil && r.Journal.End == nil {
-		out = append(out, Answer{"aborted", "", in.Actors["abort"]})
+		out = append(out, Answer{Word: "aborted", By: in.Actors["abort"]})
 	}
 	r.Answers = out
 	return r
+}
+
+// deletion is that somebody deleted the object of a run, which the agent has not taken up: nothing else that
+// is said to the run counts then.
+func (r Run) deletion() []Answer {
+	if r.Deleted.IsZero() || r.Journal.Phase.Ended() || r.Journal.End != nil {
+		return nil
+	}
+	return []Answer{{Word: "aborted", Deleted: r.Deleted}}
 }
 
 // AnswerTo is the approval or the rejection that stands for a step of a run, or with an empty path

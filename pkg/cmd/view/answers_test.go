@@ -24,6 +24,7 @@ func TestWhatSomebodyAnsweredAndNoAgentHasTakenUp(t *testing.T) {
 		edit(&r)
 		return r
 	}
+	deleted := func(r *view.Run) { r.Deleted = *cmdtest.Before(time.Hour) }
 	by := func(key, value string) map[string]string {
 		return map[string]string{key: value, annotations.Actor(key): "jane", annotations.Reason(key): "CHG-4"}
 	}
@@ -48,6 +49,11 @@ func TestWhatSomebodyAnsweredAndNoAgentHasTakenUp(t *testing.T) {
 		{"an abort that is at work", but(asks(), func(r *view.Run) { r.Journal.End = &run.End{Phase: run.Aborted} }), by(annotations.Abort, name), "", []string{name + "/ask", name + "/g/sure"}},
 		{"a suspend is resumed", suspended(), by(annotations.Resume, name), "resumed" + taken, nil},
 		{"nothing is there to resume", cmdtest.RunOf(cmdtest.Record("call", "webhook", run.StepRunning)), by(annotations.Resume, name), "", nil},
+		{"it was deleted", but(asks(), deleted), by(annotations.Approve, name), "being aborted: it was deleted at 2026-11-20T23:00:00Z; no agent has taken that up yet", nil},
+		{"it was deleted, and the agent is ending it", but(suspended(), func(r *view.Run) {
+			deleted(r)
+			r.Journal.End = &run.End{Phase: run.Aborted}
+		}), nil, "", nil},
 		{"it has ended", but(suspended(), func(r *view.Run) { r.Journal.Phase = run.Succeeded }), by(annotations.Abort, name), "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -60,7 +66,7 @@ func TestWhatSomebodyAnsweredAndNoAgentHasTakenUp(t *testing.T) {
 				t.Errorf("what is still asked (-want +got):\n%s", diff)
 			}
 			other := view.Answered(c.run, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u-other", Annotations: c.notes}})
-			if other.AnswersSaid() != "" {
+			if other.AnswersSaid() != "" && c.run.Deleted.IsZero() {
 				t.Errorf("another plan of that name: %q", other.AnswersSaid())
 			}
 		})

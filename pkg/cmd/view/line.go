@@ -1,7 +1,6 @@
 package view
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -87,7 +86,7 @@ func RunResource(r Run) Resource {
 
 // resumable is a run that goes on when somebody resumes it; empty: it does not wait for that.
 func resumable(r Run) string {
-	if r.Journal.Phase.Ended() || len(Suspends(r)) == 0 && !slices.ContainsFunc(r.Journal.Steps, r.Run.HeldByDrift) {
+	if r.Journal.Phase.Ended() || ResumeHelps(r) == "" {
 		return ""
 	}
 	return annotations.KindRun + "/" + r.Run.Name

@@ -221,7 +221,19 @@ func (p Plan) Phase() (phase, message string) {
 			return p.Published(annotations.StatusPhase), "run " + r.Run.Name + ": " + said
 		}
 	}
+	if phase, message, is := p.pausedSince(); is {
+		return phase, message
+	}
 	return p.Published(annotations.StatusPhase), p.upToDate(Told(p.Object, p.Ledger))
+}
+
+// pausedSince is the phase of a plan that was paused, or resumed, while no agent is at work: what the agent
+// published is older than that. Everything else that a plan is, only the agent decides.
+func (p Plan) pausedSince() (phase, message string, is bool) {
+	now := p.Decision.Status
+	was := trigger.Phase(p.Published(annotations.StatusPhase))
+	calm := func(phase trigger.Phase) bool { return phase == trigger.PhaseIdle || phase == trigger.PhasePaused }
+	return string(now.Phase), now.Message, p.Silent && was != now.Phase && calm(was) && calm(now.Phase) && p.Invalid() == "" && !p.Deleting
 }
 
 // upToDate is the agent's message, but for one of a next run whose time has come since.

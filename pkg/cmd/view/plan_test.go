@@ -70,6 +70,34 @@ func TestTheFaultsOfAPlansAnnotations(t *testing.T) {
 	}
 }
 
+// What the agent published is older than a pause, or its end, that came while none was at work.
+func TestThePhaseOfAPlanThatWasPausedWhileNoAgentIsAtWork(t *testing.T) {
+	for _, c := range []struct {
+		name, pause, published, message string
+		lives                           bool
+		phase, said                     string
+	}{
+		{name: "paused", pause: "true", published: "Idle", message: "next run 2026-11-21T02:00:00Z", phase: "Paused", said: "paused; 'kubectl maint -n shop resume orders' ends it"},
+		{name: "paused, and an agent will say so", pause: "true", published: "Idle", message: "next run 2026-11-21T02:00:00Z", lives: true, phase: "Idle", said: "next run 2026-11-21T02:00:00Z"},
+		{name: "resumed", published: "Paused", message: "paused until resumed", phase: "Idle", said: "next run 2026-11-21T02:00:00Z UTC"},
+		{name: "paused, and seen", pause: "true", published: "Paused", message: "as it is", phase: "Paused", said: "as it is"},
+		{name: "paused while it runs", pause: "true", published: "Running", message: "at work", phase: "Running", said: "at work"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cm := cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 2 * * *'}]}", cmdtest.Noting(annotations.StatusPhase, c.published, annotations.StatusMessage, c.message))
+			if c.pause != "" {
+				cm.Annotations[annotations.Pause] = c.pause
+			}
+			cm.CreationTimestamp.Time = *cmdtest.Before(time.Hour)
+			cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm)
+			phase, said := view.NewPlan(cm, view.Ledger{}, nil, view.Around{Silent: !c.lives}, cmdtest.Now()).Phase()
+			if phase != c.phase || said != c.said {
+				t.Errorf("%s: %q, want %s: %q", phase, said, c.phase, c.said)
+			}
+		})
+	}
+}
+
 func TestConditionsAreReadAsFarAsTheyCan(t *testing.T) {
 	for _, c := range []struct {
 		name, text string

@@ -24,6 +24,20 @@ func AskedBy(n nodes.Node, requestor string) *nodes.Asked {
 	return &n.Asked[i]
 }
 
+// Has is a request whose requestor has its node, as the node stands now: its published phase may be that of
+// an earlier request, or the node may have been uncordoned since, which the agent says when it looks. False:
+// it has not, and the request has the status that the agent would give it.
+func Has(n nodes.Node, a nodes.Asked, now time.Time) (nodes.Asked, bool) {
+	if a.Status == nil || a.Status.Phase != nodes.Ready {
+		return a, false
+	}
+	if next, moves := nodes.Advance(n, nil, nodes.Limits{}, now).Statuses[a.Request.Requestor]; moves && next.Phase != nodes.Ready {
+		a.Status = &next
+		return a, false
+	}
+	return a, true
+}
+
 // BlockedForGood is what blocks the drain of a request for good, in the agent's words; false:
 // nothing.
 func BlockedForGood(s nodes.Status) (string, bool) {

@@ -3,6 +3,7 @@ package view
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -110,7 +111,8 @@ func Questions(r Run) []string {
 type Run struct {
 	Run     run.Run
 	Journal run.Journal
-	Answers []Answer // that stand on its plan, as far as they were looked for
+	Answers []Answer  // that stand on its plan, as far as they were looked for, and its deletion
+	Deleted time.Time // when somebody deleted its object, by which the agent aborts it; zero: nobody did
 }
 
 // Named is a run in a sentence, which says of a dry run that it is one.

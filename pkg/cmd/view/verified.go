@@ -15,6 +15,10 @@ func ReadRun(cm *corev1.ConfigMap) (Run, error) {
 		return Run{Run: r, Journal: j}, err
 	}
 	out := Run{Run: r, Journal: j}
+	if cm.DeletionTimestamp != nil {
+		out.Deleted = cm.DeletionTimestamp.Time
+		out.Answers = out.deletion()
+	}
 	err = annotations.CheckForm(cm)
 	if err == nil {
 		return out, nil

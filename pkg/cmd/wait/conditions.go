@@ -281,5 +281,6 @@ func (o *options) request(n nodes.Node, requestor string) (bool, string, error) 
 	case view.GivenUp(*a):
 		return false, "", exit.Errorf(exit.CodeNotNow, "node %s: %s", n.Name, a.Status.Reason)
 	}
-	return a.Status != nil && a.Status.Phase == nodes.Ready, view.RequestWords(a), nil
+	is, has := view.Has(n, *a, o.Now())
+	return has, view.RequestWords(&is), nil
 }

@@ -364,6 +364,9 @@ func (o *options) until(ctx context.Context, k *factory.Cluster, changed <-chan 
 		so, stands, err := f()
 		o.stands = stands
 		if so || err != nil {
+			if err == nil && !asked {
+				o.warnSilent(ctx, k)
+			}
 			if err == nil && o.out.Lines() {
 				fmt.Fprintf(o.Out, "%s: %s\n", name, stands)
 			}
@@ -388,6 +391,14 @@ func (o *options) until(ctx context.Context, k *factory.Cluster, changed <-chan 
 				return err
 			}
 		}
+	}
+}
+
+// warnSilent warns that what the agent published may be old: a state that is reached at once needs no
+// agent.
+func (o *options) warnSilent(ctx context.Context, k *factory.Cluster) {
+	if s, err := o.Agent(ctx, k); err == nil {
+		o.WarnSilent(s)
 	}
 }
 

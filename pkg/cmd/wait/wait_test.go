@@ -38,6 +38,12 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 	world := func(list ...runtime.Object) []runtime.Object {
 		return append(list, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"))
 	}
+	mute := func(list ...runtime.Object) []runtime.Object {
+		silent := cmdtest.Agent()
+		silent.Data["heartbeat"] = "2026-11-20T12:00:00Z"
+		return append(list, silent, cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"))
+	}
+	const silence = "warning: the agent in namespace maint-system last showed itself 12h0m0s ago (Fri 2026-11-20 13:00 CET): see 'kubectl -n maint-system get pods'\n"
 	remembered := cmdtest.Ledger(ledger.Ledger{
 		Recent: []ledger.Entry{
 			{Run: "maint-run-orders-x", Result: run.Ran, Outcome: &ledger.Outcome{Phase: run.Succeeded}},
@@ -82,6 +88,10 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 		{name: "the success of a run that failed, as a condition", line: "wait orders-a --for=condition=Succeeded", world: world(seen(), ended(run.Failed, "no disk")), code: 4, err: "error: run maint-run-orders-a ended, and will never have condition Succeeded: condition Succeeded=False: no disk\n"},
 		{name: "a condition that a run which has ended never had", line: "wait orders-a --for=condition=Approved", world: world(seen(), ended(run.Succeeded, "")), code: 3, err: "error: run maint-run-orders-a ended, and will never have condition Approved: it has no condition Approved\n"},
 		{name: "a policy that permits, for a script", line: "wait open -o 'jsonpath={.subject} {.for} {.met} {.message}'", world: world(cmdtest.Policy("open", "{strategy: Permissive}")), out: "policy permitted true change is permitted (policy open: Permissive)"},
+		{name: "a phase that a silent agent published", line: "wait orders --for=phase=Idle", world: mute(seen(annotations.StatusPhase, "Idle")), out: "plan/orders: phase Idle\n", err: silence},
+		{name: "a node that was released, with a silent agent", line: "wait a --for=released --requestor gpu", world: mute(cmdtest.Node("a")), out: "node/a: gpu does not ask for it\n", err: silence},
+		{name: "a policy that permits, with a silent agent", line: "wait open", world: mute(cmdtest.Policy("open", "{strategy: Permissive}")), out: "policy/open: change is permitted (policy open: Permissive)\n", err: silence},
+		{name: "a plan that is permitted, with a silent agent", line: "wait orders --for=permitted", world: mute(seen()), out: "plan/orders: change is permitted (no strategy is set)\n", err: silence},
 		{name: "a format that is none", line: "wait open -o xml", code: 2, err: "error: -o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"xml\"\n"},
 		{name: "a plan that never ran", line: "wait orders", world: world(seen()), code: 1, err: "error: plan orders has no run: 'kubectl maint trigger orders' asks for one\n"},
 		{name: "a phase that is", line: "wait orders --for=phase=idle", world: world(seen(annotations.StatusPhase, "Idle", annotations.StatusMessage, "next run soon")), out: "plan/orders: phase Idle: next run soon\n"},

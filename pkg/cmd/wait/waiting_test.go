@@ -232,6 +232,7 @@ func TestWaitUntilChangeIsPermitted(t *testing.T) {
 
 func TestWaitForANode(t *testing.T) {
 	const asks = "waiting for ready of node/a: requested; the agent has not looked at it yet\n"
+	cordoned := cmdtest.CordonedFor(nodes.Cordon{By: []string{cmdtest.Jane, "gpu"}, Node: "uid-a", Drained: []nodes.Drained{{}}})
 	requested := cmdtest.Node("a", cmdtest.Asked(cmdtest.Jane, "{}"))
 	identity, err := nodes.Parse(cmdtest.Jane, "{}")
 	if err != nil {
@@ -250,10 +251,12 @@ func TestWaitForANode(t *testing.T) {
 	other := func(o *cmdtest.Cluster) {
 		o.Stores("nodes", cmdtest.Node("a", func(n *corev1.Node) { n.UID = "another" }, cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.Stood(cmdtest.Jane, nodes.Ready, "it is yours")))
 	}
-	held := cmdtest.Node("a", cmdtest.Asked("gpu", "{}"), cmdtest.Stood("gpu", nodes.Ready, "it is gpu's"))
+	held := cmdtest.Node("a", cmdtest.Asked("gpu", "{}"), cmdtest.Stood("gpu", nodes.Ready, "it is gpu's"), cordoned)
+	opened := cmdtest.Node("a", cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.Stood(cmdtest.Jane, nodes.Ready, "the requestor has the node"), cordoned, func(n *corev1.Node) { n.Spec.Unschedulable = false })
+	const uncordoned = "Uncordoned: somebody uncordoned the node while its requestor had it: it is not Ready any more, pods may come; cordon it, and it is drained again, or remove the request"
 	const holds = "waiting for released of node/a: Ready: it is gpu's\n"
 	playAll(t, []waits{
-		{name: "it becomes ready", line: "wait a", world: []runtime.Object{requested}, then: becomes(cmdtest.Stood(cmdtest.Jane, nodes.Ready, "it is yours")), out: "node/a: Ready: it is yours\n", err: asks},
+		{name: "it becomes ready", line: "wait a", world: []runtime.Object{requested}, then: becomes(cordoned, cmdtest.Stood(cmdtest.Jane, nodes.Ready, "it is yours")), out: "node/a: Ready: it is yours\n", err: asks},
 		{name: "that of another requestor", line: "wait a --requestor gpu", world: []runtime.Object{held, cmdtest.Node("b")}, out: "node/a: Ready: it is gpu's\n"},
 		{name: "another's is not mine", line: "wait a", world: []runtime.Object{held}, code: 3, err: "error: node a: " + cmdtest.Jane + " does not ask for it: ask with 'kubectl maint drain a'\n"},
 		{name: "it is given up", line: "wait a", world: []runtime.Object{requested}, then: becomes(cmdtest.Stood(cmdtest.Jane, nodes.Pending, "the drain was aborted after 5m0s", given)), code: 3, err: asks + "error: node a: the drain was aborted after 5m0s\n"},
@@ -267,6 +270,8 @@ func TestWaitForANode(t *testing.T) {
 			name: "it is released when the agent has let it go", line: "wait a --for=released --requestor gpu", world: []runtime.Object{held},
 			then: becomes(func(n *corev1.Node) { n.Annotations = map[string]string{} }), out: "node/a: gpu does not ask for it\n", err: holds,
 		},
+		{name: "somebody uncordoned it, and no agent looked at that yet", line: "wait a", silent: true, world: []runtime.Object{opened}, code: 5, err: "waiting for ready of node/a: " + uncordoned + "\nerror: the agent in namespace maint-system last showed itself 31s ago (Sat 2026-11-21 01:00 CET): see 'kubectl -n maint-system get pods'; node/a: " + uncordoned + "\n"},
+		{name: "it is cordoned again, and drained", line: "wait a", world: []runtime.Object{opened}, until: "waiting for", then: becomes(cordoned, cmdtest.Stood(cmdtest.Jane, nodes.Ready, "it is yours again")), out: "node/a: Ready: it is yours again\n", err: "waiting for ready of node/a: " + uncordoned + "\n"},
 		{name: "a condition of a node needs no requestor", line: "wait a --for=condition=MaintenancePermitted=False", world: []runtime.Object{cmdtest.Node("a", cmdtest.Noted(annotations.StatusConditions, `[{"type":"MaintenancePermitted","status":"False"}]`))}, out: "node/a: condition MaintenancePermitted=False\n"},
 		{name: "a node is in no phase", line: "wait a --for=phase=Ready", world: []runtime.Object{held}, code: 2, err: "error: a node is not waited for with --for=phase: it takes ready, released, permitted, condition\n"},
 		{name: "the time is over first", line: "wait a --timeout 5s", world: []runtime.Object{requested}, code: 124, err: asks + "error: --timeout passed: node/a: requested; the agent has not looked at it yet\n"},

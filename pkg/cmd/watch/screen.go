@@ -17,6 +17,7 @@ type Screen struct {
 	Live  func([]view.Line) // nil: there is no live view
 	Fit   bool              // no more lines are shown than the terminal holds
 	drawn int
+	begun bool
 	told  map[string]string
 }
 
@@ -28,6 +29,7 @@ func (s *Screen) Show(picture []string, lines []print.Update) {
 
 // ShowOf is Show for lines with resources.
 func (s *Screen) ShowOf(lines []view.Line, said []print.Update) {
+	s.begun = true
 	if s.Live != nil {
 		s.drawn = len(lines)
 		s.Live(lines)
@@ -70,8 +72,8 @@ func (s *Screen) fitting(picture []string) []string {
 	return append(slices.Clone(picture[:room-1]), fmt.Sprintf("… and %d more lines", more))
 }
 
-// Empty says whether the screen is still empty.
-func (s *Screen) Empty() bool { return s.drawn == 0 }
+// Empty says whether nothing has been shown yet.
+func (s *Screen) Empty() bool { return !s.begun }
 
 // Leave keeps the present picture, because something else was printed below it.
 func (s *Screen) Leave() { s.drawn = 0 }

@@ -41,6 +41,7 @@ type scheduleOptions struct {
 	spec   plan.Spec
 	text   string // the document for the ConfigMap
 	source *corev1.ConfigMap
+	others []string // objects of the file that are not written
 	faults exit.Faults
 }
 
@@ -115,16 +116,65 @@ func (o *scheduleOptions) Complete(_ *cobra.Command, args []string) error {
 
 // fromFile takes the text of a file, with its comments.
 func (o *scheduleOptions) fromFile(args []string) error {
-	d, spec, err := source.OnePlan(o.Factory, []string{o.file})
+	files, err := source.ReadFiles([]string{o.file}, o.In)
 	if err != nil {
 		o.faults.Add("the plan is not valid, nothing was written\n%s", err)
 		return nil
 	}
-	o.text, o.spec, o.flags.name, o.source = d.Text, spec, d.Name, d.Object
+	d, spec, err := source.OnePlan(o.Factory, files)
+	if err != nil {
+		o.faults.Add("the plan is not valid, nothing was written\n%s", err)
+		return nil
+	}
+	o.text, o.spec, o.flags.name, o.source, o.others = d.Text, spec, d.Name, d.Object, besides(files, d)
 	if len(args) > 0 || d.Object == nil { // a file's name need not be the plan's
 		o.flags.name = factory.OneName(args, "NAME", &o.faults)
 	}
 	return nil
+}
+
+// besides are the objects in files other than the plan, as KIND/NAME. Lists are looked into.
+func besides(files []source.File, of source.Document) []string {
+	var out []string
+	add := func(n manifest) {
+		if n.Metadata.Name != "" && (n.Kind != "ConfigMap" || n.Metadata.Name != of.Name) {
+			out = append(out, n.Kind+"/"+n.Metadata.Name)
+		}
+	}
+	for _, f := range files {
+		for _, part := range source.SplitYAML(f.Text) {
+			var n manifest
+			if err := yaml.Unmarshal(part, &n); err != nil {
+				continue // what cannot be read so is no object
+			}
+			add(n)
+			for _, item := range n.Items {
+				add(item)
+			}
+		}
+	}
+	return out
+}
+
+// manifest is what names an object in a file.
+type manifest struct {
+	Kind     string `yaml:"kind"`
+	Metadata struct {
+		Name string `yaml:"name"`
+	} `yaml:"metadata"`
+	Items []manifest `yaml:"items"`
+}
+
+// sayOthers warns of what of the file is not written.
+func (o *scheduleOptions) sayOthers() {
+	if len(o.others) == 0 {
+		return
+	}
+	apply := "kubectl apply -f " + o.file
+	if namespace := *o.Config.Namespace; namespace != "" {
+		apply = "kubectl -n " + namespace + " apply -f " + o.file
+	}
+	o.Warn(fmt.Sprintf("only the plan of the file is written, and not %s: '%s' writes all of it", document.Few(o.others, mostGone), apply))
 }
 
 func (o *scheduleOptions) fromFlags() error {
@@ -294,6 +344,7 @@ func (o *scheduleOptions) object(namespace string) *corev1.ConfigMap {
 
 // Run writes the plan's ConfigMap, or prints it.
 func (o *scheduleOptions) Run(ctx context.Context) error {
+	o.sayOthers()
 	if o.Client() {
 		namespace := *o.Config.Namespace
 		if o.source != nil && namespace == "" {

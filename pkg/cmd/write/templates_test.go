@@ -57,9 +57,21 @@ func TestLintChecksHowPlansUseTemplates(t *testing.T) {
 	}
 }
 
+// What stands beside the plan in its file is named: the plan may not run without it.
+func TestScheduleNamesWhatOfAFileItDoesNotWrite(t *testing.T) {
+	const account, list = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: maint-runner}\n---\n", "---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: hush}}\n- {apiVersion: v1, kind: Service, metadata: {name: web}}\n"
+	cmdtest.WriteFiles(t, map[string]string{"f.yaml": account + cmdtest.Manifest() + list})
+	for line, apply := range map[string]string{"schedule -f f.yaml --dry-run=client": "kubectl apply -f f.yaml", "schedule other -n shop -f f.yaml --dry-run=client": "kubectl -n shop apply -f f.yaml"} {
+		got := cmdtest.Offline(t, cmd.Run, "", strings.Fields(line)...)
+		if want := "warning: only the plan of the file is written, and not ServiceAccount/maint-runner, Secret/hush, Service/web: '" + apply + "' writes all of it\n"; got.Code != 0 || !strings.HasPrefix(got.Err, want) {
+			t.Errorf("%s: %+v, want %s", line, got, want)
+		}
+	}
+}
+
 func TestScheduleChecksATemplateThatStandsBesideThePlan(t *testing.T) {
 	cmdtest.WriteFiles(t, map[string]string{"good.yaml": cmdtest.Using("long: 5m") + "---\n" + cmdtest.StepTemplate(), "bad.yaml": cmdtest.Using("") + "---\n" + cmdtest.StepTemplate(), "far.yaml": cmdtest.Using("")})
-	cmdtest.Offline(t, cmd.Run, "", "schedule", "-f", "good.yaml", "--dry-run=client").Is(t, cmdtest.Printed{Code: 0, Out: "plan/nightly written (dry run)\n", Err: ""})
+	cmdtest.Offline(t, cmd.Run, "", "schedule", "-f", "good.yaml", "--dry-run=client").Is(t, cmdtest.Printed{Code: 0, Out: "plan/nightly written (dry run)\n", Err: "warning: only the plan of the file is written, and not ConfigMap/hush: 'kubectl apply -f good.yaml' writes all of it\n"})
 	cmdtest.Offline(t, cmd.Run, "", "schedule", "-f", "far.yaml", "--dry-run=client").Is(t, cmdtest.Printed{Code: 0, Out: "plan/nightly written (dry run)\n", Err: ""})
 	cmdtest.Offline(t, cmd.Run, "", "schedule", "-f", "bad.yaml", "--dry-run=client").Is(t, cmdtest.Printed{Code: 2, Out: "", Err: "error: the plan is not valid, nothing was written\nerror: bad.yaml:15: spec.steps[0].properties.long: is missing: template \"hush\" needs it\n"})
 }
