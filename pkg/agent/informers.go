@@ -43,7 +43,7 @@ func (a *Agent) informers() {
 	a.caches.documents = informer.NewCache(a.configMaps(documents), annotations.LabelKind, a.slimDocument)
 	a.caches.live = informer.NewCache(a.configMaps(live), annotations.LabelKind, a.slimRun)
 	a.caches.ended = informer.NewCache(a.metadata("configmaps", a.options.WatchNamespace, ended), annotations.LabelKind, store.SlimEndedRun(a.keys))
-	a.caches.namespaces = informer.NewCache(a.metadata("namespaces", "", ""), annotations.LabelKind, store.Strip)
+	a.caches.namespaces = informer.NewCache(a.metadata("namespaces", "", ""), annotations.LabelKind, a.slimNamespace)
 	a.caches.nodes = informer.NewCache(a.everyNode(), annotations.LabelKind, nodemaintenance.SlimNode)
 	a.caches.key = informer.NewCache(a.keySecret(), annotations.LabelKind, store.Strip)
 	a.caches.key.Handle(a.keys.Observe, a.keys.Lost)
@@ -89,15 +89,7 @@ func (a *Agent) everyNode() *informer.ListWatch {
 	return informer.ForClient(&corev1.Node{}, a.conn.Kube.CoreV1().Nodes(), metav1.ListOptions{})
 }
 
-// slimRun keeps of a run that does not count no more than why.
-func (a *Agent) slimRun(o any) (any, error) {
-	if cm, ok := o.(*corev1.ConfigMap); ok {
-		a.keys.Empty(cm)
-	}
-	return store.Strip(o)
-}
-
-// slimDocument drops of a plan what is never looked at, and keeps its texts once:
+// slimDocument drops of a document what is never looked at, and keeps the texts of a plan once:
 // most that is written on a plan is our status, beside which the rest is as it was.
 func (a *Agent) slimDocument(o any) (any, error) {
 	cm, ok := o.(*corev1.ConfigMap)
@@ -110,11 +102,15 @@ func (a *Agent) slimDocument(o any) (any, error) {
 	default:
 		annotations.Shorten(cm, a.caches.placeholder.Of)
 	}
+	if ok {
+		dropForeign(cm.Annotations)
+		a.boundMetadata(&cm.ObjectMeta)
+	}
 	if !ok || cm.Labels[annotations.LabelKind] != annotations.KindPlan {
 		return store.Strip(o)
 	}
 	annotations.KeepEdits(&cm.ObjectMeta)
-	maps.DeleteFunc(cm.Annotations, func(k, _ string) bool { return !annotations.IsProjectKey(k) })
+	boundEdits(&cm.ObjectMeta)
 	found, there, err := a.caches.documents.Informer.GetStore().GetByKey(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}.String())
 	if err != nil || !there {
 		cm.Annotations = a.caches.words.Keys(cm.Annotations)

@@ -94,7 +94,7 @@ func TestWhatIsKeptOfADocument(t *testing.T) {
 		if got := slim(of(annotations.KindPlan, "a")); len(got.Annotations) != 1 || got.Annotations[ours] != "true" || len(got.ManagedFields) != 1 || got.ManagedFields[0].FieldsV1 != nil {
 			t.Errorf("of a plan: %+v", got.ObjectMeta)
 		}
-		if got := slim(of(annotations.KindPolicy, "a")); len(got.Annotations) != 2 || got.ManagedFields != nil {
+		if got := slim(of(annotations.KindPolicy, "a")); len(got.Annotations) != 1 || got.Annotations[ours] != "true" || got.ManagedFields != nil {
 			t.Errorf("of a policy: %+v", got.ObjectMeta)
 		}
 		large := strings.Repeat("y", document.MaxDocumentBytes+1)

@@ -118,7 +118,7 @@ func DrainPod(p *corev1.Pod) drain.Pod {
 		}
 	}
 	howOf(p, &out)
-	return out
+	return out.Bounded()
 }
 
 // howOf reads how the pod wants to be drained. Our annotation wins over the
@@ -228,7 +228,7 @@ func DrainBudget(b *policyv1.PodDisruptionBudget) drain.Budget {
 			out.Selector.MatchExpressions = append(out.Selector.MatchExpressions, selector.SelectorRequirement{Key: e.Key, Operator: string(e.Operator), Values: e.Values})
 		}
 	}
-	return out
+	return out.Bounded()
 }
 
 func written(v *intstr.IntOrString) string {

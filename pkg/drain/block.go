@@ -77,6 +77,9 @@ func causeOf(j Judged, budgets []Budget, late bool, now time.Time) (cause, bool)
 	if len(over) == 0 || j.Finished() || j.Phase == "Pending" {
 		return cause{}, false
 	}
+	if i := slices.IndexFunc(over, func(b Budget) bool { return b.TooLarge }); i >= 0 {
+		return over[i].tooLarge(), true
+	}
 	if len(over) > 1 {
 		keys := make([]string, len(over))
 		for i, b := range over {
@@ -92,6 +95,15 @@ func causeOf(j Judged, budgets []Budget, late bool, now time.Time) (cause, bool)
 		return cause{}, false
 	}
 	return budgetCause(j.Pod, over[0], now)
+}
+
+// tooLarge is why a budget lets no pod of its namespace go whose selector is not read.
+func (b Budget) tooLarge() cause {
+	return cause{
+		budgets: b.Key(), permanent: true,
+		why:    fmt.Sprintf("the selector of the budget takes more than %d KiB, and is not read: it may cover any pod of the namespace", maxSelector>>10),
+		remedy: "make the selector smaller",
+	}
 }
 
 // budgetCause is why a budget lets a pod go neither now nor, where it is

@@ -25,6 +25,7 @@ type Budget struct {
 	// Disrupted are the pods, by name, whose eviction the budget counts and whose
 	// deletion its controller has not seen, each with the instant of the eviction.
 	Disrupted map[string]time.Time
+	TooLarge  bool // its selector is not kept, see Bounded
 }
 
 // Key is namespace/name.
@@ -32,7 +33,7 @@ func (b Budget) Key() string { return b.Namespace + "/" + b.Name }
 
 // Covers says whether a pod counts for the budget.
 func (b Budget) Covers(p Pod) bool {
-	return b.Selector != nil && b.Namespace == p.Namespace && b.Selector.Matches(p.Labels)
+	return b.Namespace == p.Namespace && (b.TooLarge || b.Selector != nil && b.Selector.Matches(p.Labels))
 }
 
 // Of are the budgets that cover a pod, by key.

@@ -119,6 +119,9 @@ func (j Judge) Of(p Pod) Verdict {
 	if j.fault != "" {
 		return Verdict{Do: Refuse, Why: j.fault, Remedy: "correct the drain's options"}
 	}
+	if p.TooLarge {
+		return Verdict{Do: Refuse, Why: fmt.Sprintf("its labels, claims, resources and owner take more than %d KiB, and are not read", maxPod>>10), Remedy: "take some of its labels away, or delete the pod"}
+	}
 	if !j.selector.Matches(p.Labels) {
 		return Verdict{Do: Skip, Why: "podSelector does not pick it"}
 	}

@@ -33,6 +33,8 @@ type Pod struct {
 	OrderFault  string // drain-order as written, where it is no number
 	Kept        string // the annotation of an autoscaler that says to leave it: key and value
 	HasHowLabel bool   // How is Cluster API's label
+
+	TooLarge bool // its labels, claims, resources and controller are not kept, see Bounded
 }
 
 // Owner is the controller of a pod.

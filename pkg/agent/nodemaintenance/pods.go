@@ -11,11 +11,10 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
@@ -139,16 +138,8 @@ func (p *nodePods) watch(ctx context.Context, node string, wanted []nodes.Watch)
 // that somebody waits for, with nobody to share it.
 func (p *nodePods) open(ctx context.Context, node string) *podWatch {
 	ctx, stop := context.WithCancel(ctx)
-	from, pods := informer.NewLongListWatch(&corev1.Pod{}, nil), p.kube.CoreV1().Pods(metav1.NamespaceAll)
-	there := fields.OneTermEqualSelector("spec.nodeName", node).String()
-	from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		o.FieldSelector = there
-		return pods.List(ctx, o)
-	}
-	from.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		o.FieldSelector = there
-		return pods.Watch(ctx, o)
-	}
+	from := informer.ForMany(&corev1.Pod{}, p.kube.CoreV1().Pods(metav1.NamespaceAll), podsOn(node), nil)
+	from.Page = kube.FewObjects
 	w := &podWatch{stop: stop}
 	w.informer, _ = informer.New(from, slimPod, cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { p.enqueue() }, UpdateFunc: func(any, any) { p.enqueue() }, DeleteFunc: func(any) { p.enqueue() },
@@ -162,15 +153,27 @@ func (p *nodePods) open(ctx context.Context, node string) *podWatch {
 	return w
 }
 
-// slimPod keeps of a pod what is counted.
+const tooLarge = "\x00" // stands in the place of labels that are not kept: no label has such a key
+
+func podsOn(node string) metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()}
+}
+
+// slimPod keeps of a pod what is counted. One that is too large is counted, whatever its labels are.
 func slimPod(o any) (any, error) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
 		return o, nil
 	}
 	slim := &corev1.Pod{Status: corev1.PodStatus{Phase: pod.Status.Phase}}
-	slim.Name, slim.Namespace, slim.UID, slim.ResourceVersion, slim.Labels = pod.Name, pod.Namespace, pod.UID, pod.ResourceVersion, pod.Labels
-	slim.OwnerReferences = pod.OwnerReferences
+	kept := annotations.DrainPod(pod)
+	slim.Name, slim.Namespace, slim.UID, slim.ResourceVersion, slim.Labels = pod.Name, pod.Namespace, pod.UID, pod.ResourceVersion, kept.Labels
+	if kept.TooLarge {
+		slim.Labels = map[string]string{tooLarge: ""}
+	}
+	if kept.Controller != nil {
+		slim.OwnerReferences = []metav1.OwnerReference{{Kind: kept.Controller.Kind, Controller: new(true)}}
+	}
 	return slim, nil
 }
 
@@ -192,7 +195,7 @@ func (p *nodePods) counted(node string, r nodes.Request) nodes.Pods {
 		pod := o.(*corev1.Pod)
 		owner := metav1.GetControllerOf(pod)
 		finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if !finished && (owner == nil || owner.Kind != "DaemonSet") && picked.Matches(pod.Labels) {
+		if _, unread := pod.Labels[tooLarge]; !finished && (owner == nil || owner.Kind != "DaemonSet") && (unread || picked.Matches(pod.Labels)) {
 			names = append(names, pod.Namespace+"/"+pod.Name)
 		}
 	}
@@ -288,31 +291,30 @@ func (p *nodePods) runPreview(ctx context.Context, d nodeDrain, since time.Time)
 // preflight is what stands in the way of a drain for good: of one that has not begun, before
 // anything is cordoned; of one that began at an instant, whether it would go on.
 func (p *nodePods) preflight(ctx context.Context, d nodeDrain, since time.Time) (preview, error) {
-	kube, err := d.kube()
+	client, err := d.kube()
 	if err != nil {
 		return preview{}, err
 	}
-	list, err := kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", d.node).String()})
+	var pods []drain.Pod
+	namespaces := map[string]bool{}
+	err = kube.EachOfLarge(ctx, client.CoreV1().Pods(metav1.NamespaceAll).List, podsOn(d.node), func(pod *corev1.Pod) error {
+		pods, namespaces[pod.Namespace] = append(pods, annotations.DrainPod(pod)), true
+		return nil
+	})
 	if err != nil {
 		return preview{}, fmt.Errorf("list the pods of node %s: %w", d.node, err)
 	}
-	var pods []drain.Pod
-	namespaces := map[string]bool{}
-	for i := range list.Items {
-		pods = append(pods, annotations.DrainPod(&list.Items[i]))
-		namespaces[list.Items[i].Namespace] = true
-	}
 	var budgets []drain.Budget
 	for namespace := range namespaces {
-		found, err := p.kube.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
+		err := kube.EachOfLarge(ctx, p.kube.PolicyV1().PodDisruptionBudgets(namespace).List, metav1.ListOptions{}, func(b *policyv1.PodDisruptionBudget) error {
+			budgets = append(budgets, annotations.DrainBudget(b))
+			return nil
+		})
 		if err != nil {
 			return preview{}, fmt.Errorf("list the budgets of namespace %s: %w", namespace, err)
 		}
-		for i := range found.Items {
-			budgets = append(budgets, annotations.DrainBudget(&found.Items[i]))
-		}
 	}
-	judge := drain.NewJudge(d.options, daemonSets(ctx, kube)).WithAgent(p.ownReplicas(ctx, d.node, pods)).Begun(since, p.now())
+	judge := drain.NewJudge(d.options, daemonSets(ctx, client)).WithAgent(p.ownReplicas(ctx, d.node, pods)).Begun(since, p.now())
 	forecast := judge.WithFailed(p.unreplaced(d, since)).Forecast(pods, budgets, p.now())
 	var out preview
 	var texts []string

@@ -10,7 +10,6 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
@@ -249,9 +248,8 @@ func (p *nodePods) watchBudgets(ctx context.Context) {
 	case blocked && p.budgets == nil:
 		ctx, stop := context.WithCancel(ctx)
 		p.budgets = stop
-		from, budgets := informer.NewLongListWatch(&policyv1.PodDisruptionBudget{}, nil), p.kube.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll)
-		from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return budgets.List(ctx, o) }
-		from.WatchFunc = budgets.Watch
+		from := informer.ForMany(&policyv1.PodDisruptionBudget{}, p.kube.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll), metav1.ListOptions{}, nil)
+		from.Page = kube.FewObjects
 		moved := func(o any) {
 			if b, ok := o.(*policyv1.PodDisruptionBudget); ok {
 				p.budgetMoved(b.Namespace + "/" + b.Name)

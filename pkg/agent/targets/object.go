@@ -3,8 +3,10 @@ package targets
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -56,7 +58,7 @@ func (t *Object) Facts(keys []string) *trigger.Target {
 func Slim(u *unstructured.Unstructured, where client.ClusterIdentity) *Object {
 	t := &Object{NotReady: notReady(u), Where: where}
 	t.Name, t.Namespace, t.UID, t.ResourceVersion = u.GetName(), u.GetNamespace(), u.GetUID(), u.GetResourceVersion()
-	t.Labels, t.ManagedFields, t.DeletionTimestamp = u.GetLabels(), u.GetManagedFields(), u.GetDeletionTimestamp()
+	t.Labels, t.ManagedFields, t.DeletionTimestamp = u.GetLabels(), managersOf(u), u.GetDeletionTimestamp()
 	t.Annotations = map[string]string{}
 	for k, v := range u.GetAnnotations() {
 		switch {
@@ -66,7 +68,51 @@ func Slim(u *unstructured.Unstructured, where client.ClusterIdentity) *Object {
 			t.Annotations[k] = "" // its being there is enough, and others may have such keys
 		}
 	}
+	t.bound()
 	return t
+}
+
+// maxKept is how many bytes are kept of an object's metadata (a guess: it is some hundred). A watch
+// shows all objects of a kind, and tenants may fill each.
+const maxKept = 64 << 10
+
+// bound takes out what is too large. Such a target is not ready: what its labels and annotations
+// say is not known.
+func (t *Object) bound() {
+	weight := 0
+	for _, m := range []map[string]string{t.Labels, t.Annotations} {
+		for k, v := range m {
+			weight += len(k) + len(v)
+		}
+	}
+	for _, m := range t.ManagedFields {
+		weight += len(m.Manager) + len(m.FieldsV1.GetRawBytes())
+	}
+	if weight > maxKept {
+		t.Labels, t.Annotations, t.ManagedFields = nil, map[string]string{}, nil
+		t.NotReady = fmt.Sprintf("its labels, annotations and managedFields take more than %d KiB, and are not read", maxKept>>10)
+	}
+}
+
+// managersOf are the managers of an object's labels and annotations: that of its other fields is
+// most of it, and nobody looks at it.
+func managersOf(u *unstructured.Unstructured) (out []metav1.ManagedFieldsEntry) {
+	for _, m := range u.GetManagedFields() {
+		var fields struct {
+			Metadata map[string]json.RawMessage `json:"f:metadata"`
+		}
+		if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil || fields.Metadata == nil {
+			continue
+		}
+		maps.DeleteFunc(fields.Metadata, func(section string, _ json.RawMessage) bool {
+			return section != "f:labels" && section != "f:annotations"
+		})
+		if kept, err := json.Marshal(fields); err == nil && len(fields.Metadata) > 0 {
+			m.FieldsV1 = metav1.NewFieldsV1(string(kept))
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // notReady says why an object is not ready yet: by its replicas where it has

@@ -73,15 +73,15 @@ func (d *Drainer) watchReplicas() {
 			d.wakeEverybody()
 		}
 	}
-	set := func(p *corev1.Pod) {
-		if pod := annotations.DrainPod(p); annotations.AgentPod(pod, d.config.Namespace, d.config.own()) {
-			r.pods[pod.UID] = pod
+	set := func(p drain.Pod) {
+		if annotations.AgentPod(p, d.config.Namespace, d.config.own()) {
+			r.pods[p.UID] = p
 		}
 	}
-	go follow.Reflect(ctx, "the agent's own pods", podsIn(d.config.Reads, d.config.Namespace, func(err error) { change(func() { r.err = err }) }), follow.Mirror[*corev1.Pod]{
-		Set:  func(p *corev1.Pod) { change(func() { set(p) }) },
-		Gone: func(p *corev1.Pod) { change(func() { delete(r.pods, string(p.UID)) }) },
-		Replaced: func(all []*corev1.Pod, _ string) {
+	kept := follow.Kept[*corev1.Pod, drain.Pod]{
+		Turn: annotations.DrainPod, Key: func(p drain.Pod) string { return p.UID },
+		Set: func(p drain.Pod) { change(func() { set(p) }) }, Gone: func(p drain.Pod) { change(func() { delete(r.pods, p.UID) }) },
+		Replaced: func(all []drain.Pod, _ string) {
 			change(func() {
 				clear(r.pods)
 				for _, p := range all {
@@ -90,7 +90,8 @@ func (d *Drainer) watchReplicas() {
 				r.synced = true
 			})
 		},
-	}, &corev1.Pod{})
+	}
+	go follow.Keep(ctx, false, podsIn(d.config.Reads, d.config.Namespace, func(err error) { change(func() { r.err = err }) }), kept)
 }
 
 func podsIn(kube kube.Interface, namespace string, heard func(error)) follow.Source[*corev1.PodList] {

@@ -251,7 +251,7 @@ func (d *Drainer) watchBudgets() {
 		})
 	}
 	kept := follow.Kept[*policyv1.PodDisruptionBudget, drain.Budget]{Turn: annotations.DrainBudget, Key: drain.Budget.Key, Set: set, Gone: gone, Replaced: replace}
-	go follow.Keep(ctx, "budgets of drains", d.config.Elsewhere, allBudgets(d.config.Reads, heard), kept, &policyv1.PodDisruptionBudget{})
+	go follow.Keep(ctx, d.config.Elsewhere, allBudgets(d.config.Reads, heard), kept)
 }
 
 func said(err error) string {

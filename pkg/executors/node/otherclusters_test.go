@@ -302,13 +302,20 @@ func TestANamespaceDrainsOnSoManyClustersAtOnce(t *testing.T) {
 
 // The API server of another cluster may be anybody's: what it shows has a bound.
 func TestADrainKeepsNoMoreOfAnotherClusterThanItHasRoomFor(t *testing.T) {
-	label := func(p *corev1.Pod) { p.Labels["fat"] = strings.Repeat("x", follow.MostBytes/2) }
+	const size = 15 << 10 // each may be kept: see drain.Pod.Bounded
+	fat := func(from, to int) (out []metav1.Object) {
+		for i := from; i < to; i++ {
+			out = append(out, podNamed(fmt.Sprint("web-", i), func(p *corev1.Pod) { p.Labels["fat"] = strings.Repeat("x", size) }))
+		}
+		return out
+	}
+	const room = follow.MostBytes / size
 	for name, c := range map[string]struct {
 		there, later []metav1.Object
 		want         string
 	}{
-		"a list":  {there: []metav1.Object{podNamed("web-1", label), podNamed("web-2", label), podNamed("web-3", label)}, want: "the other cluster shows more than is read of it: 1024 KiB"},
-		"a watch": {there: []metav1.Object{podNamed("web-1", label), budget(0)}, later: []metav1.Object{podNamed("web-2", label), podNamed("web-3", label)}, want: "the other cluster shows more than is read of it: 1024 KiB"},
+		"a list":  {there: fat(0, room+2), want: "the other cluster shows more than is read of it: 1024 KiB"},
+		"a watch": {there: append(fat(0, room-1), budget(0)), later: fat(room, room+3), want: "the other cluster shows more than is read of it: 1024 KiB"},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			h := newHost(t, c.there...)
@@ -325,7 +332,7 @@ func TestADrainKeepsNoMoreOfAnotherClusterThanItHasRoomFor(t *testing.T) {
 			other := at.(*otherCluster) //nolint:forcetypeassert // At gives no other
 			other.mu.Lock()
 			defer other.mu.Unlock()
-			if n := len(other.sessions[place{"a", mine}].seen.pods); n > 2 {
+			if n := len(other.sessions[place{"a", mine}].seen.pods); n > room {
 				t.Errorf("%d pods are kept", n)
 			}
 		})

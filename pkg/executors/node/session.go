@@ -150,7 +150,7 @@ func (s *session) start() {
 		Replaced: func(all []drain.Pod, version string) { s.alive(func() { s.replaced(all, version) }) },
 	}
 	from := podsOn(s.order.Clients.Kube, s.order.Node, s.heard)
-	go follow.Keep(s.life.ctx, "pods of node "+s.order.Node, s.d.config.Elsewhere, from, kept, &corev1.Pod{})
+	go follow.Keep(s.life.ctx, s.d.config.Elsewhere, from, kept)
 	go s.run()
 }
 

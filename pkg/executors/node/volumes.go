@@ -68,7 +68,7 @@ func (d *Drainer) watchVolumes() {
 	}
 	key := func(a attached) string { return a.name + a.node + a.volume }
 	kept := follow.Kept[*storagev1.VolumeAttachment, attached]{Turn: attachedBy, Key: key, Set: set, Gone: gone, Replaced: replace}
-	go follow.Keep(ctx, "volumes of drains", d.config.Elsewhere, allAttachments(d.config.Reads, heard), kept, &storagev1.VolumeAttachment{})
+	go follow.Keep(ctx, d.config.Elsewhere, allAttachments(d.config.Reads, heard), kept)
 }
 
 // noteVolumes remembers the volumes of a pod that is leaving.

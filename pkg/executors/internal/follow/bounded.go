@@ -37,41 +37,22 @@ type Kept[O runtime.Object, V any] struct {
 	Replaced func(all []V, version string)
 }
 
-// mirror is the same for a reflector.
-func (k Kept[O, V]) mirror() Mirror[O] {
-	return Mirror[O]{
-		Set:  func(o O) { k.Set(k.Turn(o)) },
-		Gone: func(o O) { k.Gone(k.Turn(o)) },
-		Replaced: func(all []O, version string) {
-			kept := make([]V, len(all))
-			for i, o := range all {
-				kept[i] = k.Turn(o)
-			}
-			k.Replaced(kept, version)
-		},
-	}
-}
-
-// Keep mirrors a source until ctx ends: with a reflector, or within limits if it belongs to another
-// cluster.
-func Keep[O, L runtime.Object, V any](ctx context.Context, name string, elsewhere bool, from Source[L], to Kept[O, V], example O) {
+// Keep mirrors a source until ctx ends. What belongs to another cluster, whose API server may be under
+// anybody's control, has limits. In the own cluster, too, tenants write the objects, and each may be as
+// large as the API server takes it: no more than one page is in memory as received. A reflector would
+// keep whole lists.
+func Keep[O, L runtime.Object, V any](ctx context.Context, elsewhere bool, from Source[L], to Kept[O, V]) {
+	f := follower[O, L, V]{from: from, to: to, elsewhere: elsewhere}
+	longest := longestPause
 	if elsewhere {
-		bounded(ctx, from, to)
-		return
+		longest = mostPause
 	}
-	Reflect(ctx, name, from, to.mirror(), example)
-}
-
-// bounded lists and watches a source of another cluster until ctx ends. Its API server may be under
-// anybody's control: no more than one page is in memory as received, and what is kept has a limit.
-// A reflector would keep whole lists.
-func bounded[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Kept[O, V]) {
 	pause := again
 	for {
-		if once(ctx, from, to) == nil {
+		if f.once(ctx) == nil {
 			pause = again
 		} else {
-			pause = min(2*pause, mostPause)
+			pause = min(2*pause, longest)
 		}
 		select {
 		case <-ctx.Done():
@@ -81,35 +62,50 @@ func bounded[O, L runtime.Object, V any](ctx context.Context, from Source[L], to
 	}
 }
 
+// follower lists and watches one source.
+type follower[O, L runtime.Object, V any] struct {
+	from      Source[L]
+	to        Kept[O, V]
+	elsewhere bool
+}
+
 // once lists, and watches from there until the watch ends; an error means that something could not
 // be read.
-func once[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Kept[O, V]) error {
-	kept := newWeights()
+func (f follower[O, L, V]) once(ctx context.Context) error {
+	kept := newWeights(f.elsewhere)
 	var all []V
 	version := ""
 	list := func(ctx context.Context, o metav1.ListOptions) (L, error) {
-		from.Trim(&o)
-		page, err := from.List(ctx, o)
+		f.from.Trim(&o)
+		page, err := f.from.List(ctx, o)
 		if err == nil {
 			version = versionOf(page)
 		}
 		return page, err
 	}
-	err := kube.EachOf(ctx, list, "", func(o O) error {
-		v := to.Turn(o)
-		if all = append(all, v); len(all) > MostObjects {
+	err := f.each(ctx, list, func(o O) error {
+		v := f.to.Turn(o)
+		if all = append(all, v); f.elsewhere && len(all) > MostObjects {
 			return fmt.Errorf("%w: %d objects", ErrTooMuch, MostObjects)
 		}
-		return kept.add(to.Key(v), v)
+		return kept.add(f.to.Key(v), v)
 	})
-	from.Heard(err)
+	f.from.Heard(err)
 	if err != nil {
 		return err
 	}
-	to.Replaced(all, version)
-	err = watchFrom(ctx, from, to, version, kept)
-	from.Heard(err)
+	f.to.Replaced(all, version)
+	err = watchFrom(ctx, f.from, f.to, version, kept)
+	f.from.Heard(err)
 	return err
+}
+
+// each lists in pages: answers of other clusters are bounded where they are received.
+func (f follower[O, L, V]) each(ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), see func(O) error) error {
+	if f.elsewhere {
+		return kube.EachOf(ctx, list, "", see)
+	}
+	return kube.EachOfLarge(ctx, list, metav1.ListOptions{}, see)
 }
 
 func versionOf(list runtime.Object) string {
@@ -169,14 +165,18 @@ func handOn[O runtime.Object, V any](event watch.Event, to Kept[O, V], kept *wei
 
 // weights are the sizes of what is kept of a source, by key, in bytes of JSON.
 type weights struct {
-	of    map[string]int
-	total int
+	limited bool
+	of      map[string]int
+	total   int
 }
 
-func newWeights() *weights { return &weights{of: map[string]int{}} }
+func newWeights(limited bool) *weights { return &weights{limited: limited, of: map[string]int{}} }
 
 // add counts one more object, if the limit allows it.
 func (w *weights) add(key string, v any) error {
+	if !w.limited {
+		return nil
+	}
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func (d Debt) Follow(ctx context.Context, clients kube.Interface, changed chan m
 		}
 		dep, err = clients.AppsV1().Deployments(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})
 	}
-	follow.Reflect(ctx, "pods of Deployment "+dep.Name, podsOf(clients, dep), mirror(send), &corev1.Pod{})
+	follow.Keep(ctx, false, podsOf(clients, dep), mirror(send))
 }
 
 func podsOf(clients kube.Interface, dep *appsv1.Deployment) follow.Source[*corev1.PodList] {
@@ -77,17 +77,24 @@ func podsOf(clients kube.Interface, dep *appsv1.Deployment) follow.Source[*corev
 	}
 }
 
+// followed is one of these pods.
+type followed struct {
+	uid string
+	Sibling
+}
+
 // mirror sends a copy of all pods after each change.
-func mirror(send func(map[string]Sibling)) follow.Mirror[*corev1.Pod] {
+func mirror(send func(map[string]Sibling)) follow.Kept[*corev1.Pod, followed] {
 	pods := map[string]Sibling{}
-	set := func(p *corev1.Pod) { pods[string(p.UID)] = siblingOf(p) }
-	return follow.Mirror[*corev1.Pod]{
-		Set:  func(p *corev1.Pod) { set(p); send(maps.Clone(pods)) },
-		Gone: func(p *corev1.Pod) { delete(pods, string(p.UID)); send(maps.Clone(pods)) },
-		Replaced: func(all []*corev1.Pod, _ string) {
+	return follow.Kept[*corev1.Pod, followed]{
+		Turn: func(p *corev1.Pod) followed { return followed{string(p.UID), siblingOf(p)} },
+		Key:  func(p followed) string { return p.uid },
+		Set:  func(p followed) { pods[p.uid] = p.Sibling; send(maps.Clone(pods)) },
+		Gone: func(p followed) { delete(pods, p.uid); send(maps.Clone(pods)) },
+		Replaced: func(all []followed, _ string) {
 			clear(pods)
 			for _, p := range all {
-				set(p)
+				pods[p.uid] = p.Sibling
 			}
 			send(maps.Clone(pods))
 		},

@@ -1,0 +1,67 @@
+package nodemaintenance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Of a pod that is counted its labels are kept, with a bound.
+func TestWhatIsKeptOfALargePodThatIsCounted(t *testing.T) {
+	large := pod("web-1", "a", func(p *corev1.Pod) {
+		for i := range 5000 {
+			p.Labels[fmt.Sprint("example.org/", i)] = strings.Repeat("x", 63)
+		}
+		p.OwnerReferences[0].Name = strings.Repeat("n", 100_000)
+		p.Annotations = map[string]string{"junk": strings.Repeat("x", 250_000)}
+	})
+	for what, p := range map[string]*corev1.Pod{"large": large, "small": pod("web-2", "a")} {
+		kept, err := slimPod(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size := kept.(*corev1.Pod).Size(); size > 1000 {
+			t.Errorf("of a %s pod %d bytes are kept", what, size)
+		}
+	}
+}
+
+// Whether a selector picks a pod whose labels are not kept is not known: it is waited for.
+func TestAPodThatIsTooLargeIsWaitedFor(t *testing.T) {
+	play(t, func(w *world) {
+		large := func(p *corev1.Pod) { p.Labels["fat"] = strings.Repeat("x", 20_000) }
+		w.api.Put(node("a", asked("gpu", `{"waitFor":{"podSelector":"app=none"}}`)), pod("web-1", "a", large), pod("web-2", "a"))
+		w.lead()
+		w.pass(10 * time.Second)
+		if s := w.status("a", "gpu"); !strings.Contains(s.String(), "shop/web-1") || strings.Contains(s.String(), "shop/web-2") {
+			w.Errorf("it is %s", s)
+		}
+	})
+}
+
+// A budget whose selector is too large is in the way of the pods of its namespace before any
+// cordon, and where it is mended the drain begins.
+func TestABudgetThatIsTooLargeStandsInTheWay(t *testing.T) {
+	play(t, func(w *world) {
+		big, many := budget("web", true), make([]string, 5000)
+		for i := range many {
+			many[i] = fmt.Sprint("v", i)
+		}
+		big.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: metav1.LabelSelectorOpIn, Values: many}}}
+		w.api.Put(node("a", asked("gpu", "{}")), pod("web-1", "a"), big)
+		w.lead()
+		w.pass(10 * time.Second)
+		if s := w.status("a", "gpu"); s.Blocked == nil || !s.Blocked.Permanent || w.node("a").Spec.Unschedulable || !strings.Contains(s.String(), "the selector of the budget takes more than 16 KiB, and is not read") {
+			w.Errorf("it is %s", s)
+		}
+		w.api.Put(budget("web", true))
+		w.pass(10 * time.Second)
+		if !w.node("a").Spec.Unschedulable {
+			w.Errorf("it is not cordoned: %s", w.status("a", "gpu"))
+		}
+	})
+}
