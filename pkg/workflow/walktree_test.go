@@ -497,6 +497,9 @@ func (w *ranger) mayPass(m workflow.Action) {
 	if rec.NotBefore != nil && w.now.Before(*rec.NotBefore) {
 		w.fail("%s is tried again before its time", m.Path)
 	}
+	if rec.NotBefore != nil && !rec.Holds() && plan.SectionOf(m.Path) == plan.SectionSteps {
+		w.fail("%s is passed, and it is not written that its attempt began", m.Path)
+	}
 	for _, s := range w.g.way(m.Path) {
 		if holder := w.durable.Record(s.path); holder == nil || holder.Phase != run.StepRunning {
 			w.fail("%s is passed while %s is %+v", m.Path, s.path, holder)
