@@ -469,6 +469,8 @@ func TestWhatHoldsAStepHoldsItsNextAttemptToo(t *testing.T) {
 		"not the attempt at work":                   {spec: coretest.Hook("a", retry), first: boom, again: true, sig: workflow.Signals{Namespace: closed, Held: "paused"}},
 		"one that waits for a right":                {spec: coretest.Hook("a"), first: waits, sig: frozen, held: true},
 		"a pause holds that, too":                   {spec: coretest.Hook("a"), first: waits, sig: paused, held: true},
+		"a freeze ends no such run":                 {spec: "onWindowClose: abort\n" + coretest.Hook("a"), first: waits, sig: frozen, held: true},
+		"its window does not hold it":               {spec: "onWindowClose: abort\n" + coretest.Hook("a"), first: waits, sig: shut},
 		"not one that lost its right in mid-work":   {spec: coretest.Hook("a"), first: started, sig: frozen},
 		"in a group as anywhere":                    {spec: "{name: g, type: step-group, properties: {steps: [" + coretest.Hook("a", retry) + "]}}", first: boom, sig: frozen, held: true},
 		"side by side as anywhere":                  {spec: "{name: g, type: step-group, properties: {mode: parallel, steps: [" + coretest.Hook("a", retry) + "]}}", first: boom, sig: paused, held: true},

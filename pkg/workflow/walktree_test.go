@@ -189,7 +189,9 @@ func (w *ranger) tick() {
 	if w.before {
 		w.held += w.now.Sub(w.last)
 	}
-	vague := func(r run.Record) bool { return r.Stopping || r.NotBefore != nil && w.g.spot(r.Path).bush.holds() }
+	vague := func(r run.Record) bool {
+		return r.Stopping || r.NotBefore != nil && plan.SectionOf(r.Path) == plan.SectionSteps
+	}
 	if w.durable.RetryAt != nil || slices.ContainsFunc(w.durable.Steps, vague) {
 		w.slack += w.now.Sub(w.last) // nothing is at work: whether a gate held the run is known at the next look
 	}
