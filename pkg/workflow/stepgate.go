@@ -34,8 +34,14 @@ func (a *advance) heldAgain(s scope, step plan.Step, rec *run.Record) bool {
 	if s.cleanup() || !a.idle(*rec) {
 		return false
 	}
-	if !changesNothing(a.tree, step) && a.stopped(s, a.closedAgain(s, step, rec)) {
-		return true
+	if !changesNothing(a.tree, step) {
+		by := a.sig.Namespace // what waits for a right may have lost it in mid-work: its window ends nothing
+		if rec.NotBefore != nil || s.begun {
+			by = a.closed(s, step, false)
+		}
+		if a.stopped(s, by) {
+			return true
+		}
 	}
 	if rec.NotBefore != nil { // from here on it is at work
 		rec.NotBefore, rec.AttemptAt = nil, new(a.now.UTC())
@@ -44,18 +50,6 @@ func (a *advance) heldAgain(s scope, step plan.Step, rec *run.Record) bool {
 		a.j.Passed = a.sig.Passed
 	}
 	return false
-}
-
-// closedAgain is the gate that holds such a step. One that waits for a right may have lost it in
-// mid-work, and not say what it has done: its window does not hold it, and ends nothing.
-func (a *advance) closedAgain(s scope, step plan.Step, rec *run.Record) *run.ClosedGate {
-	switch {
-	case rec.NotBefore != nil:
-		return a.closed(s, step, false)
-	case s.begun:
-		return nil
-	}
-	return a.sig.Namespace
 }
 
 // idle says whether nothing of a step that has begun is under way, although it is its turn.
