@@ -137,15 +137,15 @@ func (j Journal) BeginsStep(was Journal) bool {
 	if j.Section != plan.SectionSteps && j.Section != "" {
 		return false
 	}
-	before := make(map[string]int, len(was.Steps))
+	before := make(map[string]Record, len(was.Steps))
 	for _, rec := range was.Steps {
 		if rec.Phase == StepRunning {
-			before[rec.Path] = rec.Attempt
+			before[rec.Path] = rec
 		}
 	}
 	return slices.ContainsFunc(j.Steps, func(rec Record) bool {
-		attempt, ran := before[rec.Path]
-		return rec.Phase == StepRunning && (!ran || attempt != rec.Attempt)
+		b, ran := before[rec.Path]
+		return rec.Phase == StepRunning && (!ran || b.Attempt != rec.Attempt || b.NotBefore != nil && rec.NotBefore == nil)
 	})
 }
 

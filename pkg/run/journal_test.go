@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -226,6 +227,8 @@ func TestWhetherAnAttemptIsToBegin(t *testing.T) {
 	at := func(attempt int) run.Record {
 		return run.Record{Path: "a", Phase: run.StepRunning, Attempt: attempt}
 	}
+	waiting := at(2)
+	waiting.NotBefore = new(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	for _, c := range []struct {
 		name    string
 		was, is run.Journal
@@ -236,6 +239,8 @@ func TestWhetherAnAttemptIsToBegin(t *testing.T) {
 		{"the same attempt goes on", run.Journal{Steps: []run.Record{at(1)}}, run.Journal{Steps: []run.Record{at(1)}}, false},
 		{"the next attempt", run.Journal{Steps: []run.Record{at(1)}}, run.Journal{Steps: []run.Record{at(2)}}, true},
 		{"one that was not at work goes on", run.Journal{Steps: []run.Record{{Path: "a", Phase: run.StepPending, Attempt: 1}}}, run.Journal{Steps: []run.Record{at(1)}}, true},
+		{"the next attempt, after its wait", run.Journal{Steps: []run.Record{waiting}}, run.Journal{Steps: []run.Record{at(2)}}, true},
+		{"it waits on", run.Journal{Steps: []run.Record{waiting}}, run.Journal{Steps: []run.Record{waiting}}, false},
 		{"in the steps", run.Journal{}, run.Journal{Section: plan.SectionSteps, Steps: []run.Record{at(1)}}, true},
 		{"what cleans up waits for nobody", run.Journal{}, run.Journal{Section: plan.SectionFinally, Steps: []run.Record{at(1)}}, false},
 	} {

@@ -359,7 +359,7 @@ func (a *advance) atRestSince() time.Time {
 		if rec.FinishedAt != nil && rec.FinishedAt.After(last) {
 			last = *rec.FinishedAt
 		}
-		if again := rec.NotBefore; again != nil && rec.Holds() && again.After(last) && !again.After(a.now) {
+		if again := rec.NotBefore; again != nil && again.After(last) && !again.After(a.now) {
 			last = *again
 		}
 	}
@@ -468,7 +468,7 @@ func (a *advance) limit(rec *run.Record, step plan.Step) time.Time {
 		return time.Time{}
 	}
 	limit := a.since(rec.Path, *rec.StartedAt).Add(step.Timeout.Duration)
-	if rec.Holds() && plan.SectionOf(rec.Path) == plan.SectionSteps { // what holds the run between two steps counts nowhere
+	if rec.Type != plan.TypeApproval && plan.SectionOf(rec.Path) == plan.SectionSteps { // what holds the run counts nowhere; while a step works, nothing does
 		limit = limit.Add(a.heldFor() - time.Duration(rec.HeldBefore)*time.Second)
 	}
 	return limit

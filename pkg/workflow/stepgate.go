@@ -28,6 +28,41 @@ func (a *advance) heldItem(s scope, loop plan.Step) bool {
 	return a.stopped(s, a.closed(s, loop, true))
 }
 
+// heldAgain asks the same of a step that has begun and of which nothing is under way: another attempt
+// of it is due, or it waits for a right and has done nothing yet. What changes nothing goes on.
+func (a *advance) heldAgain(s scope, step plan.Step, rec *run.Record) bool {
+	if s.cleanup() || !a.idle(*rec) {
+		return false
+	}
+	if !changesNothing(a.tree, step) {
+		by := a.sig.Namespace // what waits for a right may have lost it in mid-work: its window ends nothing
+		if rec.NotBefore != nil || s.begun {
+			by = a.closed(s, step, false)
+		}
+		if a.stopped(s, by) {
+			return true
+		}
+	}
+	if rec.NotBefore != nil { // from here on it is at work
+		rec.NotBefore, rec.AttemptAt = nil, new(a.now.UTC())
+	}
+	if a.j.Passed == nil {
+		a.j.Passed = a.sig.Passed
+	}
+	return false
+}
+
+// idle says whether nothing of a step that has begun is under way, although it is its turn.
+func (a *advance) idle(rec run.Record) bool {
+	if rec.Holds() {
+		return false
+	}
+	if rec.NotBefore != nil {
+		return !a.now.Before(*rec.NotBefore)
+	}
+	return rec.Waits != "" && rec.Before == nil && rec.Memory == nil && len(rec.Changed) == 0
+}
+
 func (a *advance) stopped(s scope, by *run.ClosedGate) bool {
 	switch {
 	case s.cleanup():
@@ -124,10 +159,10 @@ func (a *advance) failedMeanwhile() string {
 }
 
 // working says whether a step of the run is at work. One that asks a person is
-// not, until it has its answer.
+// not, until it has its answer, nor is one of which nothing is under way.
 func (a *advance) working() bool {
 	for _, rec := range a.j.Steps {
-		if rec.Phase == run.StepRunning && !rec.Holds() && !asksStill(rec) && plan.SectionOf(rec.Path) == plan.SectionSteps {
+		if rec.Phase == run.StepRunning && !rec.Holds() && !asksStill(rec) && !a.idle(rec) && plan.SectionOf(rec.Path) == plan.SectionSteps {
 			return true
 		}
 	}

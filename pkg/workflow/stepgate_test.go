@@ -437,3 +437,91 @@ steps: [{name: hold, type: suspend}, {name: call, type: webhook, disruptive: fal
 		}
 	})
 }
+
+// Another attempt of a step begins only where the step itself would, and so does the effect of one
+// that waited for a right. What is under way goes on, and so does what changes nothing.
+func TestWhatHoldsAStepHoldsItsNextAttemptToo(t *testing.T) {
+	closed := &run.ClosedGate{Reason: "closed", Since: new(coretest.Clock("02:00")), Until: coretest.Clock("12:00")}
+	frozen, shut, paused := workflow.Signals{Namespace: closed}, workflow.Signals{Hold: closed}, workflow.Signals{Held: "paused"}
+	retry := "timeout: 10m, retry: {limit: 5, backoff: 1s}"
+	boom := workflow.StepResult{Failed: true, Reason: "Boom"}
+	waits := workflow.StepResult{Seen: workflow.Seen{Waits: "a right"}}
+	started := waits
+	started.Changed = []run.Change{{Kind: "Deployment", Name: "web"}}
+	gentle := "disruptive: false, " + retry
+	for name, c := range map[string]struct {
+		spec  string
+		first workflow.StepResult // what its first pass says
+		again bool                // another pass was made of the next attempt before
+		sig   workflow.Signals
+		held  bool
+		ends  string
+	}{
+		"a freeze of its namespace":                 {spec: coretest.Hook("a", retry), first: boom, sig: frozen, held: true},
+		"also where it is called not disruptive":    {spec: coretest.Hook("a", gentle), first: boom, sig: frozen, held: true},
+		"a pause":                                   {spec: coretest.Hook("a", retry), first: boom, sig: paused, held: true},
+		"both":                                      {spec: coretest.Hook("a", retry), first: boom, sig: workflow.Signals{Namespace: closed, Held: "paused"}, held: true},
+		"its window, under wait":                    {spec: "onWindowClose: wait\n" + coretest.Hook("a", retry), first: boom, sig: shut, held: true},
+		"its window, under abort":                   {spec: "onWindowClose: abort\n" + coretest.Hook("a", retry), first: boom, sig: shut, held: true, ends: "WindowClosed"},
+		"not its window under finish":               {spec: coretest.Hook("a", retry), first: boom, sig: shut},
+		"nor its window where it is not disruptive": {spec: "onWindowClose: wait\n" + coretest.Hook("a", gentle), first: boom, sig: shut},
+		"not one that only looks":                   {spec: "{name: a, type: health-check, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: web}}, " + retry + "}", first: boom, sig: workflow.Signals{Namespace: closed, Held: "paused"}},
+		"not the attempt at work":                   {spec: coretest.Hook("a", retry), first: boom, again: true, sig: workflow.Signals{Namespace: closed, Held: "paused"}},
+		"one that waits for a right":                {spec: coretest.Hook("a"), first: waits, sig: frozen, held: true},
+		"a pause holds that, too":                   {spec: coretest.Hook("a"), first: waits, sig: paused, held: true},
+		"a freeze ends no such run":                 {spec: "onWindowClose: abort\n" + coretest.Hook("a"), first: waits, sig: frozen, held: true},
+		"its window does not hold it":               {spec: "onWindowClose: abort\n" + coretest.Hook("a"), first: waits, sig: shut},
+		"not one that lost its right in mid-work":   {spec: coretest.Hook("a"), first: started, sig: frozen},
+		"in a group as anywhere":                    {spec: "{name: g, type: step-group, properties: {steps: [" + coretest.Hook("a", retry) + "]}}", first: boom, sig: frozen, held: true},
+		"side by side as anywhere":                  {spec: "{name: g, type: step-group, properties: {mode: parallel, steps: [" + coretest.Hook("a", retry) + "]}}", first: boom, sig: paused, held: true},
+		"not where nothing closes":                  {spec: coretest.Hook("a", retry), first: boom},
+	} {
+		t.Run(name, func(t *testing.T) {
+			head, steps, found := strings.Cut(c.spec, "\n")
+			if !found {
+				head, steps = "", c.spec
+			}
+			s := begun(t, head+"\nmaxDuration: 30m\nsteps: ["+steps+"]", 0)
+			path := s.advance("02:00").Path
+			s.j = workflow.Note(s.run, s.j, path, c.first, s.now)
+			if c.again {
+				s.advance("02:01")
+			}
+			s.sig = c.sig
+			m := s.advance("02:02")
+			for _, at := range []string{"02:05", "11:59"} {
+				if c.held {
+					m = s.advance(at)
+				}
+			}
+			switch {
+			case c.ends != "":
+				if s.j.End == nil || s.j.End.Reason != c.ends || m.Act != workflow.ActStop || m.Path != path {
+					t.Errorf("%+v, end %+v", m, s.j.End)
+				}
+				return
+			case !c.held && (m.Act != workflow.ActPass || s.j.HeldSince != nil || s.j.Record(path).NotBefore != nil):
+				t.Errorf("it does not go on: %+v, held since %v, %+v", m, s.j.HeldSince, s.j.Record(path))
+			case c.held && (m.Act != workflow.ActWait || s.j.End != nil || s.j.HeldSince == nil || s.j.Message == ""):
+				t.Errorf("it goes on: %+v, held since %v, end %+v, %q", m, s.j.HeldSince, s.j.End, s.j.Message)
+			}
+			s.sig = workflow.Signals{}
+			if m = s.advance("12:00"); c.held && (m.Act != workflow.ActPass || m.Path != path || s.j.HeldSince != nil || s.j.Record(path).NotBefore != nil) {
+				t.Errorf("once it opens: %+v, held since %v, end %+v", m, s.j.HeldSince, s.j.End)
+			}
+		})
+	}
+}
+
+// The undoing of a run waits for no gate, also between its attempts.
+func TestWhatCleansUpIsTriedAgainBehindAGate(t *testing.T) {
+	s := begun(t, "steps: ["+coretest.Hook("a")+"]\nfinally: ["+coretest.Hook("z", "retry: {limit: 5, backoff: 1s}")+"]", 0)
+	s.advance("02:00")
+	s.done("a")
+	s.sig = workflow.Signals{Namespace: &run.ClosedGate{Reason: "closed"}, Held: "paused"}
+	m := s.advance("02:01")
+	s.j = workflow.Note(s.run, s.j, m.Path, workflow.StepResult{Failed: true, Reason: "Boom"}, s.now)
+	if m = s.advance("02:02"); m.Act != workflow.ActPass || m.Path != "finally/z" {
+		t.Errorf("%+v", m)
+	}
+}

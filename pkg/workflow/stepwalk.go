@@ -244,7 +244,7 @@ func (a *advance) begin(path string, step plan.Step, failed string, cleanup bool
 		rec.Phase, rec.Attempt, rec.Reason, rec.Message = run.StepSkipped, 0, "Condition", "its condition is false: "+document.OneLine(step.If)
 	default:
 		rec.Phase, rec.Attempt, rec.StartedAt, rec.AttemptAt = run.StepRunning, rec.Base+1, new(a.now.UTC()), new(a.now.UTC())
-		if step.Holds() && !cleanup {
+		if !cleanup {
 			rec.HeldBefore = a.heldSeconds()
 		}
 		if a.j.Passed == nil {
@@ -292,6 +292,10 @@ func (a *advance) leaf(s scope, step plan.Step, path string) {
 	}
 	if rec.NotBefore != nil && a.now.Before(*rec.NotBefore) {
 		a.waits(path, schedule.Earliest(wake, *rec.NotBefore))
+		return
+	}
+	if a.heldAgain(s, step, rec) {
+		a.waits(path, wake)
 		return
 	}
 	a.found.moves = append(a.found.moves, Action{Act: ActPass, Path: path, Step: step, WakeAt: wake})

@@ -296,7 +296,7 @@ func (w *ranger) heldRightly() {
 		}
 		if rec.Type == plan.TypeApproval && rec.Approval == nil {
 			asks = true
-		} else {
+		} else if rec.NotBefore == nil || w.now.Before(*rec.NotBefore) || w.gate == nil && !w.paused {
 			works = rec.Path
 		}
 	}

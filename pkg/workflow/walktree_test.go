@@ -189,7 +189,9 @@ func (w *ranger) tick() {
 	if w.before {
 		w.held += w.now.Sub(w.last)
 	}
-	vague := func(r run.Record) bool { return r.Stopping || r.NotBefore != nil && w.g.spot(r.Path).bush.holds() }
+	vague := func(r run.Record) bool {
+		return r.Stopping || r.NotBefore != nil && plan.SectionOf(r.Path) == plan.SectionSteps
+	}
 	if w.durable.RetryAt != nil || slices.ContainsFunc(w.durable.Steps, vague) {
 		w.slack += w.now.Sub(w.last) // nothing is at work: whether a gate held the run is known at the next look
 	}
@@ -496,6 +498,9 @@ func (w *ranger) mayPass(m workflow.Action) {
 	}
 	if rec.NotBefore != nil && w.now.Before(*rec.NotBefore) {
 		w.fail("%s is tried again before its time", m.Path)
+	}
+	if rec.NotBefore != nil && !rec.Holds() && plan.SectionOf(m.Path) == plan.SectionSteps {
+		w.fail("%s is passed, and it is not written that its attempt began", m.Path)
 	}
 	for _, s := range w.g.way(m.Path) {
 		if holder := w.durable.Record(s.path); holder == nil || holder.Phase != run.StepRunning {

@@ -199,7 +199,7 @@ func (s *Store) begin(ctx context.Context) (signed bool, err error) {
 // has nothing signed; and if we die on the way, the next leader begins anew with another key.
 func (s *Store) signFormer(ctx context.Context) (signed bool, err error) {
 	if _, err := s.get(ctx); err == nil {
-		s.Log.Warn("the heartbeat of the agent before names no key, but there is one: what is not signed with it does not count. If an earlier version was at work meanwhile, sign what it left with 'kubectl maint adopt --all'")
+		s.Log.Warn("the heartbeat of the agent before names no key, but there is one: what is not signed with it does not count. If an earlier version was at work meanwhile, look at what it left, and sign what you know with 'kubectl maint adopt OBJECT'")
 		return false, nil
 	} else if !apierrors.IsNotFound(err) {
 		return false, err

@@ -281,6 +281,36 @@ func TestARunInANamespaceThatIsClosedMeanwhileBeginsNoStep(t *testing.T) {
 	}
 }
 
+// A step that waits for its next attempt begins nothing while its namespace is frozen, or all is paused.
+func TestAStepIsNotTriedAgainWhileChangeIsHeld(t *testing.T) {
+	for name, holds := range map[string]func(w *world, on bool){
+		"its namespace is frozen": func(w *world, on bool) {
+			w.namespaceSays(shop, annotations.ChangeStrategy, map[bool]string{true: "Restrictive"}[on])
+		},
+		"the whole cluster is paused": func(w *world, on bool) {
+			w.annotateNamespace(annotations.DefaultNamespace, map[bool]string{true: "true"}[on])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, "steps:\n- "+hook+", timeout: 30m, retry: {limit: 5, backoff: 1m}}\n", func(w *world) {
+				w.steps.does("pass hook", fails("no latch"), done())
+				w.begins("a")
+				w.after(time.Second)
+				holds(w, true)
+				w.after(10 * time.Hour)
+				w.did("pass hook#1")
+				if j := w.journal(); j.Phase != run.Running || j.HeldSince == nil || j.Message == "" {
+					t.Fatalf("it is %s, held since %v: %q", j.Phase, j.HeldSince, j.Message)
+				}
+				holds(w, false)
+				w.after(time.Minute)
+				w.did("pass hook#1", "pass hook#2")
+				w.ends(run.Succeeded, "")
+			})
+		})
+	}
+}
+
 func TestWhetherAPendingRunMayStart(t *testing.T) {
 	slot := func(r *run.Run) {
 		at := time.Now().UTC()

@@ -124,7 +124,13 @@ func TestDoctorOfTheAgent(t *testing.T) {
 
 // After an installation that made a new key, what the former one signed does not count.
 func TestDoctorTellsWhatAnotherKeySigned(t *testing.T) {
-	run := cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a")
+	run, former := cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a"), annotations.NewKey()
+	secret := func(previous []byte) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: annotations.KeyName}, Data: map[string][]byte{annotations.DataKey: annotations.NewKey(), annotations.DataPreviousKey: previous}}
+	}
+	if keys, err := annotations.ReadKeyring(&corev1.Secret{Data: map[string][]byte{annotations.DataKey: former}}); err != nil || keys.Sign(run) != nil {
+		t.Fatalf("the run is not signed: %v", err)
+	}
 	beat := func(key string) *corev1.ConfigMap {
 		cm := cmdtest.Agent()
 		cm.Data[annotations.HeartbeatKey] = key
@@ -138,12 +144,14 @@ func TestDoctorTellsWhatAnotherKeySigned(t *testing.T) {
 		t.Fatal("the run is not signed")
 	}
 	const before = "ok       agent v0.1.0 in namespace maint-system, seen 0s ago\nok       the clocks of this machine and the API server agree\nok       no configuration: the defaults hold\n"
-	const problem = before + "PROBLEM  another key than the agent's (0a0b0c0d0e) has signed 1 object, such as shop/maint-run-orders-a: they do not count\n" +
-		"         restore the former key as \"previous\" in Secret maint-system/maint-agent-key, or check the objects and sign them with 'kubectl maint -n shop adopt --all'; after a change of the key the agent signs them itself within minutes\n" +
+	const problem = before + "PROBLEM  1 object not signed with the agent's key (0a0b0c0d0e), but with another by what is written there: shop/maint-run-orders-a. Nothing of that counts\n" +
+		"         if the key was replaced, restore the former one as \"previous\" in Secret maint-system/maint-agent-key: the agent then signs them itself within minutes. If not, somebody wrote that: look at each, and delete it, or sign it alone, as with 'kubectl maint -n shop adopt maint-run-orders-a'\n" +
 		"ok       admission policies confine the agent's token\n"
 	diagnose(t, []diagnosis{
 		{name: "its own key", line: "doctor", world: with(own)},
 		{name: "another key", line: "doctor", world: with("0a0b0c0d0e"), code: 1, err: oneProblem, out: problem},
+		{name: "another key than both in the Secret", line: "doctor", world: append(with("0a0b0c0d0e"), secret(annotations.NewKey())), code: 1, err: oneProblem, out: problem},
+		{name: "the key before this one", line: "doctor", world: append(with("0a0b0c0d0e"), secret(former))},
 		{name: "who may not list them", line: "doctor", world: with("0a0b0c0d0e"), before: func(o *cmdtest.Cluster) { o.ForbidsMetadata = true }, out: before + "unknown  which key signed the agent's runs and ledgers: list them: configmaps is forbidden: not for you\nok       admission policies confine the agent's token\n"},
 	})
 }

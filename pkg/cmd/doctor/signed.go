@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,40 +12,54 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
-// signed looks for objects that were signed with another key than the agent's: after the Secret was
-// lost or replaced they no longer count. The heartbeat names the key; an older agent does not
-// report it.
+// namedAtMost bounds the objects that are named (a guess: more is a list that nobody reads).
+const namedAtMost = 5
+
+// signed looks for objects that say that another key than the agent's signed them: they do not count.
+// The heartbeat names the key; an older agent does not report it. After the Secret was lost or replaced
+// the agent wrote them; but whoever may write ConfigMaps may have, too.
 func (o *options) signed(ctx context.Context, k *factory.Cluster, agent factory.AgentState) {
-	key := agent.Key
-	if key == "" { // the check of the agent has reported it
+	if agent.Key == "" { // the check of the agent has reported it
 		return
 	}
-	others, first, err := signedWithOthers(ctx, k, metav1.NamespaceAll, key)
+	others, err := signedWithOthers(ctx, k, metav1.NamespaceAll, agent.Key)
 	if apierrors.IsForbidden(err) {
-		others, first, err = signedWithOthers(ctx, k, k.Namespace, key)
+		others, err = signedWithOthers(ctx, k, k.Namespace, agent.Key)
 	}
 	switch {
 	case err != nil:
 		o.unknown("which key signed the agent's runs and ledgers", factory.Explain("list them", err))
-	case others > 0:
-		o.amiss(fmt.Sprintf("another key than the agent's (%s) has signed %s, such as %s/%s: they do not count", key, view.Counted(others, "object"), first.Namespace, first.Name),
-			fmt.Sprintf("restore the former key as %q in Secret %s/%s, or check the objects and sign them with %s; after a change of the key the agent signs them itself within minutes", annotations.DataPreviousKey, agent.Namespace, annotations.KeyName, o.Suggest().In(first.Namespace).Adopt("--all")))
+		return
+	case len(others) == 0:
+		return
 	}
+	if ring, err := o.Keyring(ctx, k); err == nil { // what the key before this one signed counts
+		others = slices.DeleteFunc(others, func(m *metav1.PartialObjectMetadata) bool { return ring.Knows(annotations.SignedWith(m)) })
+	}
+	if len(others) == 0 {
+		return
+	}
+	names := make([]string, 0, len(others))
+	for _, m := range others {
+		names = append(names, m.Namespace+"/"+m.Name)
+	}
+	o.amiss(fmt.Sprintf("%s not signed with the agent's key (%s), but with another by what is written there: %s. Nothing of that counts", view.Counted(len(others), "object"), agent.Key, document.Few(names, namedAtMost)),
+		fmt.Sprintf("if the key was replaced, restore the former one as %q in Secret %s/%s: the agent then signs them itself within minutes. If not, somebody wrote that: look at each, and delete it, or sign it alone, as with %s",
+			annotations.DataPreviousKey, agent.Namespace, annotations.KeyName, o.Suggest().In(others[0].Namespace).Adopt(others[0].Name)))
 }
 
-// signedWithOthers counts the objects of a namespace that are signed with another key.
-func signedWithOthers(ctx context.Context, k *factory.Cluster, namespace, key string) (count int, first metav1.ObjectMeta, err error) {
+// signedWithOthers are the objects of a namespace that say that another key signed them.
+func signedWithOthers(ctx context.Context, k *factory.Cluster, namespace, key string) (others []*metav1.PartialObjectMetadata, err error) {
 	records := k.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace)
 	err = kube.EachOf(ctx, records.List, annotations.SignedKinds(), func(o *metav1.PartialObjectMetadata) error {
 		if id := annotations.SignedWith(o); id != "" && id != key {
-			if count++; count == 1 {
-				first = o.ObjectMeta
-			}
+			others = append(others, o)
 		}
 		return nil
 	})
-	return count, first, err
+	return others, err
 }

@@ -45,8 +45,8 @@ OBJECT is the name of a ConfigMap in the namespace. Its content is shown first:
 the agent will act on it, as the account that it names. Restore data of an earlier sleep that
 you name counts for the present sleep from then on. You need the right to read the Secret.
 
---all leaves out copies of restore data from deleted namespaces, by which nothing wakes. What
-it cannot sign it names; it signs the rest, and exits with 1.`,
+--all signs what a tenant made up, too, so look at what it shows. It leaves out copies of
+restore data from deleted namespaces, names what it cannot sign, and exits with 1 then.`,
 		Example: `  kubectl maint adopt -n shop maint-gate-weekends-k2x7a4b9qd
   kubectl maint adopt -n shop --all --dry-run=client`,
 		RunE: factory.RunE(o),
