@@ -17,6 +17,7 @@ func agentRooms() map[string][]string {
 		"metrics":         nil,
 		"config":          {"client", "status"},
 		"status":          {"client", "queue"},
+		"answers":         nil,
 		"keys":            {"client"},
 		"store":           {"client", "keys", "queue", "status"},
 		"leader":          {"client"},
@@ -30,7 +31,7 @@ func agentRooms() map[string][]string {
 		"nodemaintenance": {"client", "metrics", "notify", "queue", "store"},
 		"stepwatches":     {"client", "store"},
 		"steppool":        {"client", "queue", "store"},
-		"runs":            {"client", "keys", "metrics", "notify", "queue", "status", "steppool", "stepwatches", "store", "targets"},
+		"runs":            {"answers", "client", "keys", "metrics", "notify", "queue", "status", "steppool", "stepwatches", "store", "targets"},
 		"policies":        {"gates", "notify", "queue", "status", "store"},
 		"plans":           {"client", "keys", "metrics", "notify", "queue", "status", "store", "targets", "watchrules"},
 	}

@@ -11,8 +11,7 @@ import (
 // doubtPause is after how long a clock that is in doubt is asked about again.
 const doubtPause = 30 * time.Second
 
-// otherClock is what the API server's clock shows, where the local one is in doubt, and else
-// the same.
+// otherClock is what the API server's clock shows, where the local one is in doubt, else the same.
 func (c *Controller) otherClock(v *view, now time.Time) time.Time {
 	if v.doubt = c.Clock.ClockDoubt(); v.doubt == "" {
 		return now

@@ -13,8 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// healthPause is after how long targets that are not healthy are asked about again (a
-// guess).
+// healthPause is after how long targets that are not healthy are asked about again (a guess).
 const healthPause = 5 * time.Second
 
 // health is what was found of a plan's health since its targets are awake.

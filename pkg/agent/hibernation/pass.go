@@ -31,8 +31,7 @@ const (
 	watchedSleepPause = 15 * time.Minute
 )
 
-// errBeforeEffect is a pass that could not write down what it was about to touch: nothing
-// was touched.
+// errBeforeEffect is a pass that could not write down what it was about to touch: nothing was touched.
 var errBeforeEffect = errors.New("nothing was touched, for it could not be written down before") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // passes goes on with all targets that are at work, beside each other, and says when to
@@ -228,8 +227,7 @@ func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hiber
 	return restoredata.Noted(r, r.ToSleep(seen, now).Expecting(r, now, expected), now, steps), "", nil
 }
 
-// holders are the steps of runs that will put back what they changed of a resource, also those that
-// did so since it was looked at.
+// holders are the steps of runs that put back what they changed of a resource, or did since it was seen.
 func (c *Controller) holders(call executors.SleepCall) restoredata.Steps {
 	return func(uid string) (out []restoredata.Step) {
 		for _, h := range c.Stores.Holders(executors.ObjectID(uid, call.Clients.Server)) {

@@ -345,8 +345,8 @@ func (v *view) fromSnapshots() {
 	}
 }
 
-// withoutLedger has nothing fall asleep by a plan whose ledger a newer version wrote, for its slots are
-// not known, or cannot be made. What sleeps stays so as long as its schedule and people say.
+// withoutLedger has nothing fall asleep by a plan whose ledger cannot be read or made: its slots are not
+// known. What sleeps stays so as long as its schedule and people say.
 func (v *view) withoutLedger(what string, why error) {
 	v.newer = fmt.Sprintf("its ledger cannot be %s, so nothing falls asleep: %v", what, why)
 	v.faults = append(slices.Clone(v.faults), document.Fault{Message: v.newer})

@@ -72,9 +72,8 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 	return c.useSkip(ctx, cm, l, f)
 }
 
-// firstLedger makes the ledger of a plan before anything is said or done of it: what it says then tells
-// that it had one. One that is refused, as by a quota, keeps it from falling asleep, and is tried again:
-// what it slept not until then is recorded as missed.
+// firstLedger makes the ledger of a plan before its status, which tells later that it had one. While it
+// is refused, as by a quota, the plan does not fall asleep: what it misses is recorded afterwards.
 func (c *Controller) firstLedger(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v *view) error {
 	if cm == nil || known.table == nil || v.doubt != "" || v.ledger != nil || v.newer != "" {
 		return nil
@@ -84,14 +83,11 @@ func (c *Controller) firstLedger(ctx context.Context, k types.NamespacedName, cm
 		return err
 	}
 	l := offwindow.First(f)
-	err = c.Stores.Ledgers.Put(ctx, k, f.UID, nil, l)
-	switch {
-	case err == nil:
+	if err = c.Stores.Ledgers.Put(ctx, k, f.UID, nil, l); err == nil {
 		v.ledger = &l
-	case client.IsRejectedForGood(err) || client.IsRefusedByAdmission(err):
+	} else if client.IsRejectedForGood(err) || client.IsRefusedByAdmission(err) {
 		v.withoutLedger("written", err)
-		v.again = queue.Soonest(v.again, c.Clock.Now().Add(time.Minute))
-		return nil
+		v.again, err = queue.Soonest(v.again, c.Clock.Now().Add(time.Minute)), nil
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/answers"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
@@ -40,7 +41,7 @@ type Controller struct {
 // memory is what looks leave for later ones; another process does without.
 type memory struct {
 	refusals *store.Refusals[store.StepKey]
-	answered *answered
+	answered *answers.TakenUp
 }
 
 // Config is what runs are moved with.
@@ -124,7 +125,7 @@ type Freezes interface {
 // New moves nothing yet.
 func New(c Config) *Controller {
 	return &Controller{
-		Config: c, memory: memory{refusals: store.NewRefusals[store.StepKey](), answered: &answered{}},
+		Config: c, memory: memory{refusals: store.NewRefusals[store.StepKey](), answered: &answers.TakenUp{}},
 		watches: stepwatches.New(c.Steps.Wake),
 	}
 }

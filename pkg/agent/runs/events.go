@@ -38,7 +38,7 @@ func (c *Controller) consumeAnswers(ctx context.Context, l *store.CachedRun, ask
 	if err != nil {
 		return err
 	}
-	c.memory.answered.note(cm.UID, since)
+	c.memory.answered.Note(cm.UID, since)
 	if said := gone[annotations.Resume]; said != "" && sig.Resume == nil && !resumed(l.Journal, in.Resume, in.Actors["resume"]) {
 		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", document.Cut(said, 512))
 	}

@@ -164,7 +164,7 @@ func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
 	if l.Object.DeletionTimestamp != nil {
 		return workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Deleted", Message: "the run was deleted"}}
 	}
-	in := c.memory.answered.open(cm, c.Stores.Documents.Intent(cm))
+	in := c.memory.answered.Open(cm, c.Stores.Documents.Intent(cm))
 	now := c.Now()
 	sig := workflow.SignalsOf(in, l.Run, l.Journal, c.Stores.Documents.Pauses(l.Object.Namespace), now)
 	sig.LookingSince = c.Scope.LookingSince()

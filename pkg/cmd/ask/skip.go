@@ -47,8 +47,7 @@ type chosen struct {
 
 // picked are the plans that skip and unskip are about: one by its name, or those with some labels.
 type picked struct {
-	name     string
-	selector string
+	name, selector string
 }
 
 func (p *picked) addFlag(cmd *cobra.Command) {
@@ -262,12 +261,8 @@ func (o *skipOptions) wantedUntil(cm *corev1.ConfigMap, have intent.Skip, p skip
 	return intent.Skip{Until: &until}, []string{o.skippedUntil(p, until, zone)}, nil
 }
 
-// Guesses at what people read and wait for: how many of the slots before --until are named, and how
-// many are counted.
-const (
-	slotsNamed   = 10
-	slotsCounted = 10_000
-)
+// How many of the slots before --until are named, and counted (guesses at what people read and wait for).
+const slotsNamed, slotsCounted = 10, 10_000
 
 // skippedUntil says which slots there are before an instant.
 func (o *skipOptions) skippedUntil(p skippable, until time.Time, zone string) string {

@@ -1,4 +1,5 @@
-package runs
+// Package answers remembers which answers of people the runs of a plan have taken up.
+package answers
 
 import (
 	"sync"
@@ -10,15 +11,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
 
-// answered knows since which version of a plan the answers that its runs took up are gone. A cache that
+// TakenUp knows since which version of a plan the answers that its runs took up are gone. A cache that
 // is behind still shows them, and one resume must not end the suspend that comes next, too.
-type answered struct {
+type TakenUp struct {
 	mu    sync.Mutex
 	since map[types.UID]uint64
 }
 
-// note takes in since which version answers are gone.
-func (a *answered) note(plan types.UID, since uint64) {
+// Note takes in since which version answers are gone.
+func (a *TakenUp) Note(plan types.UID, since uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.since == nil || len(a.since) > 10_000 { // bounded by forgetting
@@ -27,8 +28,8 @@ func (a *answered) note(plan types.UID, since uint64) {
 	a.since[plan] = max(a.since[plan], since)
 }
 
-// open is what a plan asks of its runs, without answers that were taken up.
-func (a *answered) open(cm *corev1.ConfigMap, in intent.Intent) intent.Intent {
+// Open is what a plan asks of its runs, without answers that were taken up.
+func (a *TakenUp) Open(cm *corev1.ConfigMap, in intent.Intent) intent.Intent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if informer.VersionOf(cm) >= a.since[cm.UID] {

@@ -1,0 +1,36 @@
+package answers_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/answers"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+)
+
+func TestAnAnswerThatWasTakenUpIsHiddenUntilTheCacheShowsThatItIsGone(t *testing.T) {
+	asked := intent.Intent{Resume: intent.RunRef{Run: "a"}, Approve: intent.RunRef{Run: "b"}, Reject: intent.RunRef{Run: "c"}}
+	var taken answers.TakenUp
+	taken.Note("orders", 30)
+	taken.Note("orders", 20) // an earlier one, told late
+	for _, c := range []struct {
+		name    string
+		uid     types.UID
+		version string
+		open    bool
+	}{
+		{"a plan that nobody answered", "reports", "10", true},
+		{"the version that was answered", "orders", "20", false},
+		{"one before the answer was gone", "orders", "29", false},
+		{"that in which it is gone", "orders", "30", true},
+		{"another answer, later", "orders", "31", true},
+	} {
+		got := taken.Open(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: c.uid, ResourceVersion: c.version}}, asked)
+		if (got.Resume.Run == "a") != c.open || (got.Approve.Run == "b") != c.open || (got.Reject.Run == "c") != c.open {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
