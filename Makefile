@@ -99,12 +99,14 @@ LONGEST := ./test/agent ./test/nodes
 # Tests on an API server wait for much of their time: three packages at once, or as many as there
 # are processors.
 AT_ONCE := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 3 ? 3 : n)))
+# And for the same reason four stories of a package, at least.
+STORIES := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 4 : n)))
 # Those that run under the race detector run there alone.
 UNRACED = $$(go list ./... | grep -vxF "$$(tools/race.sh --packages)")
 
 .PHONY: test
 test: tools-kube tools-flux tools-helm ## Everything: unit tests, a real API server, the import walls, the race detector
-	go test -p $(AT_ONCE) -timeout 60m $(LONGEST) $(UNRACED)
+	go test -p $(AT_ONCE) -parallel $(STORIES) -timeout 60m $(LONGEST) $(UNRACED)
 	$(MAKE) --no-print-directory test-tools walls race
 
 .PHONY: test-unit

@@ -346,6 +346,7 @@ finally:
 `
 
 func TestAKillAmidStepsThatHoldStepsChangesNothingOfTheirEnd(t *testing.T) {
+	t.Parallel()
 	x := newCrashes(t)
 	x.story, x.once = treeStory, []string{"start", "each/orders", "end", "over"}
 	points := append(x.killAtWrites(strideOfCrashes(5)), x.killAtHooks()...)

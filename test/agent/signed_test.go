@@ -234,6 +234,7 @@ steps:
 // The upgrade comes in the middle of a run: what the version before left without a
 // signature goes on.
 func TestTheUpgradeFromAVersionThatSignedNothingKeepsRunsAndLedgers(t *testing.T) {
+	t.Parallel()
 	x := newCrashes(t)
 	x.killedAmid("upgraded")
 	x.unsign("upgraded")
@@ -259,6 +260,7 @@ func TestTheUpgradeFromAVersionThatSignedNothingKeepsRunsAndLedgers(t *testing.T
 // The key is lost together with every process that held it: nothing that it signed
 // counts, that is said, and the plan goes on from now.
 func TestALostKeyIsSaidAndMaintenanceGoesOnFromThen(t *testing.T) {
+	t.Parallel()
 	x := newCrashes(t)
 	x.killedAmid("lost")
 	old, err := x.admin.CoreV1().Secrets(annotations.DefaultNamespace).Get(x.ctx, annotations.KeyName, metav1.GetOptions{})
@@ -335,6 +337,7 @@ func (x *crashes) ledgerOf(ns, name string) ledger.Ledger {
 // A Secret that is broken where an agent starts: it does nothing, says so, and begins
 // when it is mended.
 func TestAnAgentWithABrokenKeyDoesNothingUntilItIsMended(t *testing.T) {
+	t.Parallel()
 	x := newCrashes(t)
 	x.story = oneHold
 	x.prepare("broken")

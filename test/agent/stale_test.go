@@ -259,6 +259,7 @@ steps:
 // waits, and that of a watch rule. Both are doubted, and what they missed, a deletion
 // too, is acted on.
 func TestWatchesOfAccountsThatStallAreDoubted(t *testing.T) {
+	t.Parallel()
 	x := newCrashes(t)
 	x.story = `
 steps:

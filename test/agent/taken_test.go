@@ -59,6 +59,7 @@ func (x *crashes) endsOnce(ns, name string) {
 }
 
 func TestARunThatWasTakenAwayByHandIsNotMadeAgain(t *testing.T) {
+	t.Parallel()
 	x := newCrashes(t)
 	x.story = sendsOnce
 	begin := func(ns string) string {
@@ -170,6 +171,7 @@ func (l *lab) set(deployment, patch string) {
 }
 
 func TestNothingIsDoneBeforeItsRunStandsInTheStatusOfItsPlan(t *testing.T) {
+	t.Parallel()
 	x := newCrashes(t)
 	x.story = sendsOnce
 	const ns = "silent"

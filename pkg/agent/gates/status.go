@@ -57,7 +57,7 @@ func (p *gatePolicy) problem(certain bool) string {
 		say(reason)
 		if w := p.watches[i]; w != nil {
 			w.mu.Lock()
-			if trouble := w.use.Trouble(); trouble != nil && !(certain && errors.Is(trouble, informer.ErrNotYet)) {
+			if trouble := w.use.Trouble(); trouble != nil && (!certain || !errors.Is(trouble, informer.ErrNotYet)) {
 				say(trouble.Error())
 			}
 			for _, name := range slices.Sorted(maps.Keys(w.problems)) {
