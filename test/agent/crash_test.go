@@ -294,6 +294,7 @@ func (x *crashes) killAtHooks() []string {
 }
 
 func TestAKillAtEveryWriteOfTheStoryChangesNothingOfItsEnd(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Fatal("this test has no short form")
 	}
