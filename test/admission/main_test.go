@@ -136,7 +136,7 @@ func (s *shared) stopStamping(ctx context.Context) error {
 
 // eventuallyErr asks again until there is no error.
 func eventuallyErr(ctx context.Context, ask func() error) error {
-	limit := time.After(30 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		err := ask()
 		if err == nil {
@@ -146,7 +146,7 @@ func eventuallyErr(ctx context.Context, ask func() error) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", err, ctx.Err())
 		case <-limit:
-			return fmt.Errorf("not within 30 s: %w", err)
+			return fmt.Errorf("not within a minute: %w", err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

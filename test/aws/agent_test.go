@@ -26,6 +26,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/builtin"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 )
@@ -50,6 +51,7 @@ func begins(t *testing.T, conn *client.Connection, at string) *agent {
 				Kube: conn.Kube, Meta: conn.Meta, Namespace: annotations.DefaultNamespace, Now: time.Now, Backlog: func() int { return 0 }, Plans: func() int { return 1 },
 			}),
 			Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
+			Holders: func(string) []executors.Holder { return nil },
 		},
 		Executors: hibernation.Executors{Sleepers: builtin.Sleepers(), Machines: func(context.Context) ([]string, error) { return nil, nil }}, Sleeping: func(map[string]int) {},
 		Clock:  hibernation.Clock{ClockDoubt: conn.Clock.SkewReason, Ahead: conn.Clock.Ahead, Now: time.Now},

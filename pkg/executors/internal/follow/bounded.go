@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -72,6 +74,11 @@ type follower[O, L runtime.Object, V any] struct {
 // once lists, and watches from there until the watch ends; an error means that something could not
 // be read.
 func (f follower[O, L, V]) once(ctx context.Context) error {
+	if !f.elsewhere {
+		if err := f.streamed(ctx); !apierrors.IsInvalid(err) { // as an API server says that does not stream lists
+			return err
+		}
+	}
 	kept := newWeights(f.elsewhere)
 	var all []V
 	version := ""
@@ -100,6 +107,59 @@ func (f follower[O, L, V]) once(ctx context.Context) error {
 	return err
 }
 
+// streamed lists and watches by one request: what there is comes object by object, and is reduced as it
+// comes.
+func (f follower[O, L, V]) streamed(ctx context.Context) error {
+	options := metav1.ListOptions{ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, SendInitialEvents: new(true), AllowWatchBookmarks: true}
+	f.from.Trim(&options)
+	w, err := f.from.Watch(ctx, options)
+	if err != nil {
+		if !apierrors.IsInvalid(err) {
+			f.from.Heard(err)
+		}
+		return err
+	}
+	w = doubted(w, silence)
+	defer w.Stop()
+	all, version, err := f.initial(ctx, w)
+	f.from.Heard(err)
+	if err != nil {
+		return err
+	}
+	f.to.Replaced(all, version)
+	err = changes(ctx, w, f.to, newWeights(false))
+	f.from.Heard(err)
+	return err
+}
+
+var errCutOff = errors.New("the watch ended before it had sent all that there is")
+
+// initial is all that there is, as a watch sends it before its first changes, or among them.
+func (f follower[O, L, V]) initial(ctx context.Context, w watch.Interface) (all []V, version string, err error) {
+	there := map[string]V{}
+	to := Kept[O, V]{
+		Turn: f.to.Turn, Key: f.to.Key,
+		Set:  func(v V) { there[f.to.Key(v)] = v },
+		Gone: func(v V) { delete(there, f.to.Key(v)) },
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, "", ctx.Err()
+		case event, open := <-w.ResultChan():
+			if !open {
+				return nil, "", errCutOff
+			}
+			if err := handOn(event, to, newWeights(false)); err != nil {
+				return nil, "", err
+			}
+			if m, is := event.Object.(metav1.Object); is && event.Type == watch.Bookmark && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+				return slices.Collect(maps.Values(there)), m.GetResourceVersion(), nil
+			}
+		}
+	}
+}
+
 // each lists in pages: answers of other clusters are bounded where they are received.
 func (f follower[O, L, V]) each(ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), see func(O) error) error {
 	if f.elsewhere {
@@ -126,6 +186,11 @@ func watchFrom[O, L runtime.Object, V any](ctx context.Context, from Source[L], 
 	}
 	w = doubted(w, silence)
 	defer w.Stop()
+	return changes(ctx, w, to, kept)
+}
+
+// changes passes on what a watch sends until it ends.
+func changes[O runtime.Object, V any](ctx context.Context, w watch.Interface, to Kept[O, V], kept *weights) error {
 	for {
 		select {
 		case <-ctx.Done():
