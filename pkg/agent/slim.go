@@ -39,7 +39,15 @@ func (a *Agent) slimRun(o any) (any, error) {
 func (a *Agent) slimNamespace(o any) (any, error) {
 	if m, ok := o.(*metav1.PartialObjectMetadata); ok {
 		dropForeign(m.Annotations)
+		frozen := m.Annotations[annotations.StatusFrozen]
+		ours := frozen != "" && len(frozen) <= annotations.MaxFrozenBytes // what it has been told to refuse is read again
+		if ours {
+			delete(m.Annotations, annotations.StatusFrozen)
+		}
 		a.boundMetadata(&m.ObjectMeta)
+		if ours {
+			m.Annotations[annotations.StatusFrozen] = frozen
+		}
 	}
 	return store.Strip(o)
 }

@@ -124,3 +124,18 @@ func TestWhatIsKeptOfANamespaceIsOurs(t *testing.T) {
 		}
 	})
 }
+
+// What a namespace has been told to refuse is read again by the agent, as long as it may be.
+func TestWhatANamespaceRefusesIsKeptWhole(t *testing.T) {
+	a := &Agent{}
+	long := strings.Repeat("y", annotations.MaxFrozenBytes)
+	for text, kept := range map[string]bool{long: true, long + "y": false} {
+		m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{annotations.StatusFrozen: text, annotations.Pause: "true", "example.org/junk": long}}}
+		if _, err := a.slimNamespace(m); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Annotations; (got[annotations.StatusFrozen] == text) != kept || got[annotations.Pause] != "true" || got["example.org/junk"] != "" {
+			t.Errorf("of %d bytes %d are kept", len(text), len(got[annotations.StatusFrozen]))
+		}
+	}
+}

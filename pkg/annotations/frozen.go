@@ -17,8 +17,8 @@ const (
 // StatusFrozen stands on a namespace and says which of its objects may be changed now.
 const StatusFrozen = StatusPrefix + "frozen"
 
-// maxFrozenBytes bounds StatusFrozen: all annotations of an object may be 256 KiB.
-const maxFrozenBytes = 96 << 10
+// MaxFrozenBytes bounds StatusFrozen: all annotations of an object may be 256 KiB.
+const MaxFrozenBytes = 96 << 10
 
 // Frozen is one object of a namespace whose changes admission decides.
 type Frozen struct {
@@ -58,7 +58,7 @@ const frozenRestBytes = len(frozenRest + "2006-01-02T15:04:05Z")
 // FrozenText is StatusFrozen of a namespace, and the objects that it has no room for. What a
 // run holds comes first, then what is closed, then what will close.
 func FrozenText(all []Frozen) (text string, left []Frozen) {
-	return FrozenTextWithin(all, maxFrozenBytes)
+	return FrozenTextWithin(all, MaxFrozenBytes)
 }
 
 // FrozenTextWithin is the same with no more than so many bytes for the objects that it names.

@@ -46,7 +46,7 @@ func TestFrozenTextIsBounded(t *testing.T) {
 	all = append(all, Frozen{Resource: "configmaps", Name: "zzz", Run: "maint-run-x"})
 	text, left := FrozenText(all)
 	kept := ParseFrozen(text)
-	if len(text) > maxFrozenBytes || len(left)+len(kept) != len(all) || len(left) == 0 {
+	if len(text) > MaxFrozenBytes || len(left)+len(kept) != len(all) || len(left) == 0 {
 		t.Fatalf("%d bytes hold %d of %d, and %d are left out", len(text), len(kept), len(all), len(left))
 	}
 	if slices.ContainsFunc(kept, func(f Frozen) bool { return f.Open }) || !slices.ContainsFunc(kept, func(f Frozen) bool { return f.Run != "" }) {
@@ -59,7 +59,7 @@ func TestFrozenTextIsBounded(t *testing.T) {
 func TestFrozenTextSaysWhatIsLeftOut(t *testing.T) {
 	soon := time.Date(2026, 12, 18, 0, 0, 0, 0, time.FixedZone("", 3600))
 	later := soon.Add(time.Hour)
-	filler := Frozen{Resource: "configmaps", Name: strings.Repeat("a", maxFrozenBytes-100), Run: "x"}
+	filler := Frozen{Resource: "configmaps", Name: strings.Repeat("a", MaxFrozenBytes-100), Run: "x"}
 	one := func(name string, open bool, until *time.Time) Frozen {
 		return Frozen{Resource: "configmaps", Name: name + strings.Repeat("b", 100), Open: open, Until: until}
 	}
@@ -88,7 +88,7 @@ func TestFrozenTextSaysWhatIsLeftOut(t *testing.T) {
 // The last byte is used, and none beyond it.
 func TestFrozenTextHasRoomToTheByte(t *testing.T) {
 	one := Frozen{Resource: "configmaps", Name: strings.Repeat("a", 1000)}
-	rest := maxFrozenBytes - frozenRestBytes - len(one.String()) - 1
+	rest := MaxFrozenBytes - frozenRestBytes - len(one.String()) - 1
 	exact := Frozen{Resource: "configmaps", Name: "b"}
 	exact.Name += strings.Repeat("b", rest-len(exact.String())-1)
 	for over, want := range map[int]int{-1: 0, 0: 0, 1: 1} {

@@ -13,6 +13,8 @@ type Change struct {
 	At    *time.Time
 	Wakes bool
 	Why   string
+
+	Unknown bool // whether policies let it come cannot be read
 }
 
 // Verb says which of the two it does.
@@ -73,7 +75,7 @@ func (c Course) Begin(at time.Time, want hibernate.DesiredState) Change {
 		opens, why := c.opens(at, want)
 		switch {
 		case why != "":
-			return Change{Why: why}
+			return Change{Why: why, Unknown: why == cannotBeRead}
 		case opens.Equal(at):
 			return Change{At: &at}
 		}
@@ -97,7 +99,7 @@ func (c Course) opens(at time.Time, want hibernate.DesiredState) (opens time.Tim
 	case v.Permitted:
 		return at, ""
 	case v.Unknown():
-		return at, "not known: what policies say then cannot be read"
+		return at, cannotBeRead
 	case !v.Ready || v.Until == nil:
 		return at, noneBegins
 	default:
@@ -108,6 +110,8 @@ func (c Course) opens(at time.Time, want hibernate.DesiredState) (opens time.Tim
 const (
 	stayAwake  = "awake until somebody changes that"
 	noneBegins = "none: no sleep may begin"
+
+	cannotBeRead = "not known: what policies say then cannot be read"
 )
 
 // mostOffHours bounds the off-hours in which a freeze is followed to its end: a year of days.

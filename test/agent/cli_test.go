@@ -134,7 +134,7 @@ func TestExitCodesTellScriptsTheTruth(t *testing.T) {
 	l.expect(l.maint("trigger", "holds", "--wait", "--timeout", "2s"), 124)
 	run := l.running("holds", "hold").run.Name
 	l.expect(l.maint("abort", run), 2, "--yes")
-	l.expect(l.maint("uninstall", "--yes"), 3, "is active", "'kubectl maint pause --all -A' keeps others from beginning meanwhile")
+	l.expect(l.maint("uninstall", "--yes", "--namespace", annotations.DefaultNamespace), 3, "is active", "'kubectl maint pause --all -A' keeps others from beginning meanwhile")
 	l.expect(l.maint("resume", run), 0, "resumed")
 	l.ended("holds", 1)
 	l.expect(l.maint("pause", "holds"), 0, "paused")

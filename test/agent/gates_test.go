@@ -724,5 +724,5 @@ func TestGateKeepsTheAgentFromBeingUninstalled(t *testing.T) {
 		_, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, annotations.GateName("held"), metav1.GetOptions{})
 		return err == nil, fmt.Sprint(err)
 	})
-	l.expect(l.maint("uninstall", "--yes"), 3)
+	l.expect(l.maint("uninstall", "--yes", "--namespace", annotations.DefaultNamespace), 3)
 }

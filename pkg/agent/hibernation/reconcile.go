@@ -104,10 +104,10 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		v.withoutLedger("read", err)
 		v.again, err = queue.Soonest(v.again, c.Clock.Now().Add(time.Minute)), nil
 	}
+	defer c.records.release(k)
 	if unmade := c.firstLedger(ctx, k, cm, known, &v); unmade != nil && len(stored) == 0 {
 		return c.requeueSoon(unmade)
 	}
-	defer c.records.release(k)
 	c.readiness(ctx, k, known, &v)
 	if c.Scope.DryRun || known.spec.DryRun && len(stored) == 0 && cm != nil {
 		return c.rehearse(ctx, k, cm, known, v)

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // errLedgerLost says that a run has a plan without a ledger. The plan claims the runs that live when
@@ -15,16 +19,30 @@ import (
 var errLedgerLost = errors.New("its plan's ledger is lost and is still to be made anew") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // awaitLedger is errLedgerLost until a plan has made its ledger anew. A plan that is invalid makes
-// none: a run that only has to be written down ends without it after a while.
+// none: a run that only has to be written down ends without it, half a minute later.
 func (c *Controller) awaitLedger(ctx context.Context, l *store.CachedRun, now time.Time) error {
 	led, err := c.Stores.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
 	if err != nil || led != nil || !c.hasPlan(l) {
 		return err
 	}
-	if _, final := c.memory.refusals.Record(store.StepKey{Run: l.Key()}, now); final {
+	phase := c.Stores.Documents.Plan(l.PlanKey()).Annotations[annotations.StatusPhase]
+	if _, final := c.memory.refusals.Record(store.StepKey{Run: l.Key()}, now); final && phase == string(trigger.PhaseInvalid) {
 		return nil
 	}
 	return errLedgerLost
+}
+
+// ledgerAwaited is when a run whose plan has no ledger is looked at again, and, after half a minute, what
+// the plan says of it.
+func (c *Controller) ledgerAwaited(k types.NamespacedName) (wake time.Time, stuck string) {
+	now := c.Now()
+	if l := c.Stores.Runs.Live(k); l != nil {
+		c.Plans.Add(l.PlanKey())
+	}
+	if _, final := c.memory.refusals.Record(store.StepKey{Run: k}, now); final {
+		return now.Add(heldDelay), errLedgerLost.Error()
+	}
+	return now.Add(time.Second), ""
 }
 
 // hasPlan says whether a run's plan is there and stays: otherwise its ledger goes, too.

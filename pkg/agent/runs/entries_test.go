@@ -140,6 +140,11 @@ func TestARunWhoseLedgerNobodyMakesAnewEndsWithoutIt(t *testing.T) {
 		w.says(annotations.Abort, runName)
 		w.begins("b")
 		w.after(time.Minute)
+		if j := w.journal(); j.Phase.Ended() {
+			t.Errorf("while its plan may still make one, it is %s", j.Phase)
+		}
+		w.says(annotations.StatusPhase, "Invalid")
+		w.after(time.Minute)
 		if j := w.journal(); j.Phase != run.Aborted || w.cluster.ConfigMap(shop, annotations.LedgerName(nightly, planUID)) != nil {
 			t.Errorf("it is %s: %s", j.Phase, j.Message)
 		}

@@ -38,13 +38,14 @@ const maxActs = 64
 func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
 	wake, err := c.advance(ctx, k)
 	stuck, unclaimed := "", errors.Is(err, errUnclaimed)
+	if !errors.Is(err, errLedgerLost) {
+		c.memory.refusals.Clear(store.StepKey{Run: k})
+	}
 	var held heldError
 	switch {
 	case errors.Is(err, errLedgerLost):
-		wake, err = c.Now().Add(time.Second), nil
-		if l := c.Stores.Runs.Live(k); l != nil {
-			c.Plans.Add(l.PlanKey())
-		}
+		err = nil
+		wake, stuck = c.ledgerAwaited(k)
 	case errors.As(err, &held):
 		stuck, wake, err = held.Error(), c.Now().Add(heldDelay), nil
 	case unclaimed: // whoever ends it wakes it

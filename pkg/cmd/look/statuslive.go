@@ -2,6 +2,7 @@ package look
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -84,11 +85,11 @@ func (o *statusOptions) failed(err error) {
 	o.trouble.unread = ""
 	switch {
 	case err == nil && was != "":
-		o.Warn("what is shown is current again")
+		fmt.Fprintln(o.ErrOut, "warning: what is shown is current again")
 	case err == nil || o.trouble.outage && was == "": // that is told
 	default:
 		if was == "" {
-			o.Warn(err.Error() + "; what is shown may be old")
+			fmt.Fprintf(o.ErrOut, "warning: %v; what is shown may be old\n", err) // each time: Warn says a text once
 		}
 		o.trouble.unread = err.Error()
 	}

@@ -167,6 +167,9 @@ func (c Commands) begin() string {
 	return text
 }
 
+// Apply applies all manifests of a file.
+func (c Commands) Apply(file string) string { return c.kubectl("apply -f %s", file) }
+
 // Hibernate puts the targets of a HibernatePlan to sleep.
 func (c Commands) Hibernate(plan string) string { return c.line("hibernate %s", plan) }
 

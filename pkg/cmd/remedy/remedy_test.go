@@ -62,6 +62,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"Retry":          "'kubectl maint retry x'",
 		"RollbackTo":     "'kubectl maint rollback x --to RUN'",
 		"Schedule":       "'kubectl maint schedule'",
+		"Apply":          "'kubectl apply -f x'",
 		"ShowLedger":     "'kubectl get configmap x -o yaml'",
 		"TakeAnnotation": "'kubectl annotate x x-'",
 		"Status":         "'kubectl maint status'",
@@ -89,6 +90,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		if spaced, is := inNamespace[name]; is {
 			want = strings.ReplaceAll(spaced, "'kubectl maint ", "'kubectl maint -n shop ")
 			want = strings.ReplaceAll(want, "'kubectl get ", "'kubectl -n shop get ")
+			want = strings.ReplaceAll(want, "'kubectl apply ", "'kubectl -n shop apply ")
 			want = strings.ReplaceAll(want, "'kubectl annotate ", "'kubectl -n shop annotate ")
 		}
 		if got != want {

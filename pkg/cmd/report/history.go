@@ -159,8 +159,12 @@ func (o *historyOptions) filtered() bool {
 
 // noLedger says why a plan has none. Of a plan that never ran, the agent makes it when it first looks.
 func (o *historyOptions) noLedger(cm *corev1.ConfigMap, runs []view.Run) {
-	if notes := cm.Annotations; len(runs) == 0 && (notes[annotations.StatusObserved] == "" || notes[annotations.StatusPhase] == string(trigger.PhaseInvalid)) {
+	switch notes := cm.Annotations; {
+	case len(runs) == 0 && notes[annotations.StatusObserved] == "":
 		fmt.Fprintf(o.ErrOut, "plan %s has no ledger yet: the agent has not looked at it\n", cm.Name)
+		return
+	case len(runs) == 0 && notes[annotations.StatusPhase] == string(trigger.PhaseInvalid):
+		fmt.Fprintf(o.ErrOut, "plan %s has no ledger: the agent calls it invalid; %s says why\n", cm.Name, o.Suggest().StatusOf(cm.Name))
 		return
 	}
 	fmt.Fprintf(o.ErrOut, "plan %s has no ledger, though the agent has looked at it: somebody deleted it, or the agent could not write it; what was before is not known\n", cm.Name)

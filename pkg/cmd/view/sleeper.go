@@ -350,7 +350,11 @@ func (s Sleeper) NextChange(now time.Time) offwindow.Change {
 	if verdict, asked := s.Verdict(now); !pause.On && (asked && !verdict.Permitted || want.Forbidden != "" && !s.Asleep()) {
 		return course.Begin(now, want)
 	}
-	return course.After(want)
+	next := course.After(want)
+	if at := s.Instant(annotations.StatusSleeps); next.Unknown && at != nil && !pause.On && s.Observed() {
+		return offwindow.Change{At: at} // as the agent knows it, which may read the policies
+	}
+	return next
 }
 
 // FallsAsleepAt is when it falls asleep next; nil: it does not, or that is not known.

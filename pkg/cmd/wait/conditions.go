@@ -52,12 +52,12 @@ func (o *options) permitted(ctx context.Context, k *factory.Cluster, kind string
 			s, version, read = fresh, is, now
 		}
 		v := s.Verdict(now)
-		if s.Above != nil && v.Unknown() { // nothing that comes tells it
-			return false, "", exit.Errorf(exit.CodeNotNow, "whether %s permits change is not known: %s", name, v.Reason)
-		}
 		stands := "change is not permitted (" + v.Reason + ")"
-		if v.Permitted {
+		switch {
+		case v.Permitted:
 			stands = "change is permitted (" + v.Reason + ")"
+		case s.Above != nil && v.Unknown(): // until the agent tells it
+			stands = "whether change is permitted is not known (" + v.Reason + ")"
 		}
 		return v.Permitted, stands, nil
 	})

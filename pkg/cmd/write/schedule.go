@@ -170,11 +170,11 @@ func (o *scheduleOptions) sayOthers() {
 	if len(o.others) == 0 {
 		return
 	}
-	apply := "kubectl apply -f " + o.file
-	if namespace := *o.Config.Namespace; namespace != "" {
-		apply = "kubectl -n " + namespace + " apply -f " + o.file
+	text := "only the plan of the file is written, and not " + document.Few(o.others, mostGone)
+	if o.file != "-" && o.source != nil { // kubectl takes manifests alone
+		text += ": " + o.Suggest().In(*o.Config.Namespace).Apply(o.file) + " writes all of it"
 	}
-	o.Warn(fmt.Sprintf("only the plan of the file is written, and not %s: '%s' writes all of it", document.Few(o.others, mostGone), apply))
+	o.Warn(text)
 }
 
 func (o *scheduleOptions) fromFlags() error {
