@@ -172,7 +172,7 @@ func (l *lab) journals(name string) []run.Journal {
 func (l *lab) ends(name string, n int) run.Journal {
 	l.Helper()
 	var got run.Journal
-	l.eventually(fmt.Sprintf("run %d of %s ends", n, name), func() (bool, string) {
+	l.within(60, fmt.Sprintf("run %d of %s ends", n, name), func() (bool, string) {
 		all := l.journals(name)
 		if len(all) < n {
 			return false, fmt.Sprint(len(all), " runs")
