@@ -262,10 +262,11 @@ func (r *Record) mention(id, why string) {
 	}
 }
 
-// places are where resources stand, by id and uid: there may be ten thousand.
-type places map[place]int
+// places are where resources stand: there may be ten thousand.
+type places map[Place]int
 
-type place struct{ id, uid string }
+// Place tells resources apart.
+type Place struct{ ID, UID string }
 
 func placesOf(resources []Resource) places {
 	p := make(places, 2*len(resources))
@@ -277,7 +278,7 @@ func placesOf(resources []Resource) places {
 
 // add notes a place, also for who knows the id alone: the first one counts.
 func (p places) add(id, uid string, at int) {
-	for _, k := range []place{{id, uid}, {id, ""}} {
+	for _, k := range []Place{{id, uid}, {id, ""}} {
 		if _, have := p[k]; !have {
 			p[k] = at
 		}
@@ -286,7 +287,7 @@ func (p places) add(id, uid string, at int) {
 
 // of is where what is seen stands, -1 if nowhere: another of the same name is another one.
 func (p places) of(o Observation) int {
-	if at, have := p[place{o.ID, o.UID}]; have {
+	if at, have := p[Place{o.ID, o.UID}]; have {
 		return at
 	}
 	return -1
@@ -408,10 +409,10 @@ func (s *Step) wake(at time.Time) {
 func (r Record) ToWake(seen []Observation, now time.Time) Step {
 	s := Step{Record: r, Done: true}
 	s.Record.Resources = slices.Clone(r.Resources)
-	lastSeen := byPlace(seen)
+	lastSeen := ByPlace(seen)
 	for i := range s.Record.Resources {
 		res := &s.Record.Resources[i]
-		at, there := lastSeen[place{res.ID, res.UID}]
+		at, there := lastSeen[Place{res.ID, res.UID}]
 		if there { // what nobody can look at may be as the sleep left it, too
 			res.takeBack(!seen[at].Awake && !seen[at].Gone)
 		}
@@ -448,9 +449,9 @@ const goneForGood = "it is gone"
 // Adopted is a record of a plan that was made anew, as out of a backup: what was made anew with it,
 // and sleeps, is what slept. Another of the name that runs is somebody else's.
 func (r Record) Adopted(seen []Observation) Record {
-	there, others := map[place]bool{}, map[string]Observation{}
+	there, others := map[Place]bool{}, map[string]Observation{}
 	for _, o := range seen {
-		if there[place{o.ID, o.UID}] = true; !o.Gone && !o.Awake {
+		if there[Place{o.ID, o.UID}] = true; !o.Gone && !o.Awake {
 			others[o.ID] = o
 		}
 	}
@@ -458,7 +459,7 @@ func (r Record) Adopted(seen []Observation) Record {
 	r.Resources = slices.Clone(r.Resources)
 	for i, res := range r.Resources {
 		other, is := others[res.ID]
-		if is && res.UID != "" && res.Left == "" && res.RestoredAt == nil && !there[place{res.ID, res.UID}] && known.of(other) < 0 {
+		if is && res.UID != "" && res.Left == "" && res.RestoredAt == nil && !there[Place{res.ID, res.UID}] && known.of(other) < 0 {
 			r.Resources[i].UID = other.UID
 		}
 	}
@@ -479,12 +480,12 @@ func (s Step) Expecting(before Record, now, until time.Time) Step {
 	return s
 }
 
-// byPlace is where each resource stands in what was seen, the first time.
-func byPlace(seen []Observation) map[place]int {
-	out := make(map[place]int, len(seen))
+// ByPlace is where each resource stands in what was seen, the first time.
+func ByPlace(seen []Observation) map[Place]int {
+	out := make(map[Place]int, len(seen))
 	for i, o := range seen {
-		if _, twice := out[place{o.ID, o.UID}]; !twice {
-			out[place{o.ID, o.UID}] = i
+		if _, twice := out[Place{o.ID, o.UID}]; !twice {
+			out[Place{o.ID, o.UID}] = i
 		}
 	}
 	return out

@@ -14,30 +14,14 @@ func Found(r hibernate.Record, address string, seen []hibernate.Observation) (ou
 		r.Snapshot.Address = address
 		return r, ""
 	}
-	at := placesOf(seen)
+	at := hibernate.ByPlace(seen)
 	known := slices.ContainsFunc(r.Resources, func(res hibernate.Resource) bool {
-		o, there := at[placeOf(res)]
-		return there && !o.Gone && o.Unseen == nil
+		i, there := at[hibernate.Place{ID: res.ID, UID: res.UID}]
+		return there && !seen[i].Gone && seen[i].Unseen == nil
 	})
 	if !known {
 		return r, "the kubeconfig names another API server than when this fell asleep, and none of the sleeping resources is there: let it name that cluster again"
 	}
 	r.Snapshot.Address = address
 	return r, ""
-}
-
-// place is where a resource stands: there may be ten thousand.
-type place struct{ id, uid string }
-
-func placeOf(r hibernate.Resource) place { return place{r.ID, r.UID} }
-
-// placesOf is what was seen at each place, the first time.
-func placesOf(seen []hibernate.Observation) map[place]*hibernate.Observation {
-	out := make(map[place]*hibernate.Observation, len(seen))
-	for i, o := range seen {
-		if p := (place{o.ID, o.UID}); out[p] == nil {
-			out[p] = &seen[i]
-		}
-	}
-	return out
 }

@@ -56,13 +56,13 @@ func working(steps []Step, u hibernate.Under) bool {
 // Noted is a step with what runs will put back noted beside what it records for the first time. What
 // was recorded and does not sleep yet stays as it was recorded, where it is a run that has changed it.
 func Noted(before hibernate.Record, s hibernate.Step, now time.Time, on Steps) hibernate.Step {
-	was := make(map[place]hibernate.Resource, len(before.Resources))
+	was := make(map[hibernate.Place]hibernate.Resource, len(before.Resources))
 	for _, res := range before.Resources {
-		was[placeOf(res)] = res
+		was[hibernate.Place{ID: res.ID, UID: res.UID}] = res
 	}
 	for i := range s.Record.Resources {
 		res := &s.Record.Resources[i]
-		old, known := was[placeOf(*res)]
+		old, known := was[hibernate.Place{ID: res.ID, UID: res.UID}]
 		if !res.CapturedAt.Equal(now) || known && old.CapturedAt.Equal(now) {
 			continue
 		}
@@ -143,11 +143,11 @@ const waits = " at its end: only then it wakes"
 // back as it slept, and only the record knows how it was before. said names what is waited for;
 // empty: nothing is.
 func Waiting(before hibernate.Record, s hibernate.Step, seen []hibernate.Observation, on Steps) (out hibernate.Step, said string) {
-	at := placesOf(seen)
+	at := hibernate.ByPlace(seen)
 	var names []string
 	for i, res := range before.Resources {
-		o := at[placeOf(res)]
-		if o == nil || !o.Awake || res.AsleepAt == nil || res.WokenAt != nil || res.RestoredAt != nil {
+		o, there := at[hibernate.Place{ID: res.ID, UID: res.UID}]
+		if !there || !seen[o].Awake || res.AsleepAt == nil || res.WokenAt != nil || res.RestoredAt != nil {
 			continue
 		}
 		steps := on(res.UID)

@@ -388,7 +388,7 @@ func (o *statusOptions) nodeLines(claims []view.NodeClaim, fleet []*corev1.Node)
 	for _, c := range claims {
 		about, rows = append(about, node(c.Node)), append(rows, v.ClaimCells(c))
 	}
-	return append([]view.Line{{}}, tableOf(print.ClaimColumns(), rows, about, "PHASE", "SINCE", "FOR", "LEFT")...), print.ClaimUpdates(claims)
+	return append([]view.Line{{}}, tableOf(print.ClaimColumns(), rows, about, "SINCE", "FOR", "LEFT")...), print.ClaimUpdates(claims)
 }
 
 func (o *statusOptions) plans(r reads) []view.Plan {
@@ -488,16 +488,16 @@ func (o *statusOptions) table(head []string, rows [][]string, about []view.Resou
 			rows[i] = rows[i][1:]
 		}
 	}
-	return tableOf(head, rows, about, "PHASE", spare...)
+	return tableOf(head, rows, about, spare...)
 }
 
 // tableOf are the lines of a table. On a narrow screen, spare columns are left out; the narrowest shows
-// keep and the column before it.
-func tableOf(head []string, rows [][]string, about []view.Resource, keep string, spare ...string) []view.Line {
+// the phase and the column before it.
+func tableOf(head []string, rows [][]string, about []view.Resource, spare ...string) []view.Line {
 	if len(rows) == 0 {
 		return nil
 	}
-	t := &view.Table{Keep: slices.Index(head, keep)}
+	t := &view.Table{Keep: slices.Index(head, "PHASE")}
 	for _, name := range spare {
 		t.Spare = append(t.Spare, slices.Index(head, name))
 	}

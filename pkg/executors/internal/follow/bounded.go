@@ -41,8 +41,8 @@ type Kept[O runtime.Object, V any] struct {
 
 // Keep mirrors a source until ctx ends. What belongs to another cluster, whose API server may be under
 // anybody's control, has limits. In the own cluster, too, tenants write the objects, and each may be as
-// large as the API server takes it: no more than one page is in memory as received. A reflector would
-// keep whole lists.
+// large as the API server takes it: no more than one, or one page of them, is in memory as received. A
+// reflector would keep whole lists.
 func Keep[O, L runtime.Object, V any](ctx context.Context, elsewhere bool, from Source[L], to Kept[O, V]) {
 	f := follower[O, L, V]{from: from, to: to, elsewhere: elsewhere}
 	longest := longestPause
@@ -136,7 +136,7 @@ var errCutOff = errors.New("the watch ended before it had sent all that there is
 
 // initial is all that there is, as a watch sends it before its first changes, or among them.
 func (f follower[O, L, V]) initial(ctx context.Context, w watch.Interface) (all []V, version string, err error) {
-	there := map[string]V{}
+	there, unlimited := map[string]V{}, newWeights(false)
 	to := Kept[O, V]{
 		Turn: f.to.Turn, Key: f.to.Key,
 		Set:  func(v V) { there[f.to.Key(v)] = v },
@@ -150,7 +150,7 @@ func (f follower[O, L, V]) initial(ctx context.Context, w watch.Interface) (all 
 			if !open {
 				return nil, "", errCutOff
 			}
-			if err := handOn(event, to, newWeights(false)); err != nil {
+			if err := handOn(event, to, unlimited); err != nil {
 				return nil, "", err
 			}
 			if m, is := event.Object.(metav1.Object); is && event.Type == watch.Bookmark && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {

@@ -1,5 +1,5 @@
-// Package follow mirrors objects of an API server page by page, and those of another cluster, which
-// may be under anybody's control, within limits.
+// Package follow mirrors objects of an API server one by one, or page by page, and those of another
+// cluster, which may be under anybody's control, within limits.
 package follow
 
 import (
