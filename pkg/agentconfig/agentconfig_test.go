@@ -52,6 +52,29 @@ func TestAgentConfig(t *testing.T) {
 	}
 }
 
+// Bounds belong to what is allowed.
+func TestTheLeastAndTheMostOfAConfiguration(t *testing.T) {
+	for _, text := range []string{
+		"  notifications: {before: 1m}\n", "  notifications: {before: 7d}\n",
+		"  minimumWindow: {hours: 1, per: 1h}\n", "  minimumWindow: {hours: 0.5, per: 366d}\n", "  minimumWindow: {hours: 24, per: 1d}\n",
+	} {
+		if _, faults := agentconfig.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec:\n" + text)); len(faults) > 0 {
+			t.Errorf("%s gives %v", text, faults)
+		}
+	}
+}
+
+// The agent asks for each Secret once, and for none that cannot be.
+func TestTheSecretsOfAConfiguration(t *testing.T) {
+	sink := func(secret string) agentconfig.Sink {
+		return agentconfig.Sink{URLSecretRef: document.SecretKeyRef{Name: secret, Key: "url"}}
+	}
+	config := agentconfig.AgentConfig{Notifications: agentconfig.Notifications{Sinks: []agentconfig.Sink{sink("b"), sink("A_B"), sink("a"), sink("b"), sink("")}}}
+	if diff := cmp.Diff([]string{"b", "a"}, config.Secrets()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A sink that names namespaces is there for nobody else, not even by its name; what is
 // said of the cluster goes to all.
 func TestWhoMaySendToASink(t *testing.T) {
@@ -101,6 +124,7 @@ func TestWhereStepsSendThatNameNoSink(t *testing.T) {
 		"to the one of that name":                         {sinks: []agentconfig.Sink{sink("ops"), sink("default"), sink("dba")}, want: "default"},
 		"else to the only one":                            {sinks: []agentconfig.Sink{sink("ops")}, want: "ops"},
 		"to the only one that the namespace may use":      {sinks: []agentconfig.Sink{sink("ops", "other"), sink("dba", "sh*"), sink("default", "other")}, want: "dba"},
+		"to the one of that name, if it is the first":     {sinks: []agentconfig.Sink{sink("default"), sink("ops")}, want: "default"},
 		"to none of several":                              {sinks: []agentconfig.Sink{sink("ops"), sink("secret", "other"), sink("dba")}, fault: `"default": a step names no sink, and spec.notifications.sinks of the AgentConfig has none of this name, but several others: ops, dba`},
 		"to none of those that the namespace may not use": {sinks: []agentconfig.Sink{sink("ops", "other")}, fault: `"default": a step names no sink, and spec.notifications.sinks of the AgentConfig names none`},
 	} {

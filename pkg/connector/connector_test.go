@@ -158,3 +158,24 @@ func TestARecordThatIsNoConnectorIsSaidToBeNone(t *testing.T) {
 		}
 	}
 }
+
+func TestTheProviderOfACluster(t *testing.T) {
+	eks, ref := &EKSCluster{}, &Ref{Name: "prod"}
+	for name, c := range map[string]struct {
+		spec ClusterSpec
+		is   bool
+	}{
+		"a cluster of EKS":                        {ClusterSpec{EKS: eks, ProviderRef: ref}, true},
+		"a cluster of EKS that names no provider": {ClusterSpec{EKS: eks}, false},
+		"a cluster with a kubeconfig":             {ClusterSpec{ProviderRef: ref}, false},
+		"neither":                                 {ClusterSpec{}, false},
+	} {
+		want := Reference{}
+		if c.is {
+			want = Reference{Kind: CloudProvider, Name: "prod"}
+		}
+		if got, is := c.spec.Provider(); is != c.is || got != want {
+			t.Errorf("%s: %+v, %v", name, got, is)
+		}
+	}
+}

@@ -248,6 +248,10 @@ func TestATemplateIsLeftForLaterWhereItsTypeIsNotAText(t *testing.T) {
 	if faults, _ := checker.Value(map[string]any{"map": "${run.map}"}, "p", &out); len(faults) > 0 || out.Map == nil {
 		t.Error("a map that is not yet known counts as missing")
 	}
+	out = wide{}
+	if faults, _ := checker.Value(map[string]any{"inner": "${run.o}", "wait": "${run.wait}"}, "p", &out); len(faults) > 0 || out.Inner == nil || out.Wait != nil {
+		t.Errorf("an object that is not yet known counts as missing, or a duration as given: %+v", out)
+	}
 }
 
 func TestTheNearestWordIsOfferedWhereOneIsNear(t *testing.T) {

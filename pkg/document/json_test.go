@@ -49,3 +49,29 @@ func TestAKeyWhoseValueIsNullCountsAsAbsent(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+func TestAJSONObjectOfSomebodysIsRead(t *testing.T) {
+	for text, want := range map[string]map[string]any{
+		"":                {},
+		" \n":             {},
+		`{}`:              {},
+		`{"a":"b"}`:       {"a": "b"},
+		`{"a":"123456"}`:  {"a": "123456"}, // 14 bytes, which is the most
+		` { "a" : null }`: {"a": nil},
+	} {
+		got, err := JSONObject(text, max(14, len(text)), `{"b":1}`)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%q: %v\n%s", text, err, diff)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"a":"1234567"}`: "it has 15 bytes; at most 14 are allowed",
+		`{"a":`:           "this is no JSON: unexpected EOF",
+		`["a"]`:           `must be a JSON object like {"b":1}, is ["a"]`,
+		`null`:            `must be a JSON object like {"b":1}, is null`,
+	} {
+		if got, err := JSONObject(text, 14, `{"b":1}`); err == nil || got != nil || err.Error() != want {
+			t.Errorf("%q: %v, %v; want %q", text, got, err, want)
+		}
+	}
+}

@@ -72,6 +72,10 @@ func TestWhatBecomesOfOffWindows(t *testing.T) {
 			},
 			[]string{"2 20:00 Skipped skip", "3 20:00 Ran since 3 20:00"},
 		},
+		"the next is skipped, and nobody noted why nothing slept": {
+			[]look{{now: at(2, 20), skip: intent.Skip{Next: true}}, {now: at(3, 6), skip: intent.Skip{Next: true}}, {now: at(4, 6), skip: intent.Skip{Next: true}}},
+			[]string{"2 20:00 Skipped skip", "3 20:00 Missed catch-up"},
+		},
 		"a slot is skipped while nobody looked": {[]look{{now: at(4, 12), skip: intent.Skip{Slots: []time.Time{at(2, 20)}}}}, []string{"2 20:00 Skipped skip", "3 20:00 Missed catch-up"}},
 		"edited: what another schedule owed is nothing": {
 			[]look{{now: at(2, 12)}, {now: at(5, 12), digest: "other"}, {now: at(5, 21), digest: "other", begun: at(5, 20)}}, []string{"5 20:00 Ran since 5 20:00"},
@@ -127,6 +131,25 @@ func TestAnOffWindowInWhichNothingSleptSaysByWhom(t *testing.T) {
 		}
 		if len(l.Recent) != 1 || l.Recent[0].Said != want || l.Recent[0].Result != run.Skipped {
 			t.Errorf("%q: %+v", want, l.Recent)
+		}
+	}
+}
+
+// A dry run counts as a sleep where it would have slept, and as nothing else.
+func TestWhatBecomesOfAnOffWindowOfADryRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		awake *ledger.Awake
+		want  string
+	}{
+		"it would have slept":           {&ledger.Awake{Slot: at(2, 20)}, "2 20:00 Ran since 2 20:00"},
+		"a policy kept it awake":        {&ledger.Awake{Slot: at(2, 20), Reason: run.ReasonWindow}, "2 20:00 Missed window"},
+		"nobody was there":              {nil, "2 20:00 Missed catch-up"},
+		"it would have, the day before": {&ledger.Awake{Slot: at(1, 20)}, "2 20:00 Missed catch-up"},
+	} {
+		l := &ledger.Ledger{PlanUID: "uid", Watermark: at(2, 8), Timetable: "nights", Awake: c.awake}
+		got, _ := offwindow.Pass(l, offwindow.Facts{Now: at(3, 7), UID: "uid", Created: at(2, 8), Timetable: "nights", Table: nights(t), DryRun: true})
+		if diff := diff([]string{c.want + " dry"}, coretest.Entries(got)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }

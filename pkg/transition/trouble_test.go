@@ -32,6 +32,9 @@ func TestWhatIsWrongWithAPlanThatSleeps(t *testing.T) {
 		"restore data that does not count":      {hibernate.Facts{Now: at(9), Blocked: map[string]string{"apps": "unsigned"}}, byDay, hibernate.Decision{}, transition.Trouble{Overdue: at(7), NotBack: 1}},
 		"restore data that is gone":             {hibernate.Facts{Now: at(9), Missing: []string{"apps"}}, byDay, hibernate.Decision{}, transition.Trouble{NotBack: 1}},
 		"somebody wakes it by hand":             {hibernate.Facts{Now: at(5), Records: []hibernate.Record{record(hibernate.Wake, hibernate.Running)}}, hibernate.DesiredState{By: hibernate.ByHold, Level: hibernate.Level{Asleep: true, Since: at(1)}}, hibernate.Decision{}, transition.Trouble{Overdue: at(5)}},
+		"what was woken falls asleep again":     {hibernate.Facts{Now: at(9), Records: []hibernate.Record{record(hibernate.Shutdown, hibernate.Awake)}}, byDay, hibernate.Decision{}, transition.Trouble{Overdue: at(7)}},
+		"somebody holds it awake by day":        {hibernate.Facts{Now: at(9), Records: []hibernate.Record{{Operation: hibernate.Wake, State: hibernate.Running}}}, hibernate.DesiredState{By: hibernate.ByHold, Level: hibernate.Level{Since: at(8)}}, hibernate.Decision{}, transition.Trouble{Overdue: at(9)}},
+		"its schedule has always been awake":    {hibernate.Facts{Now: at(9), Records: []hibernate.Record{record(hibernate.Wake, hibernate.Running)}}, hibernate.DesiredState{By: hibernate.BySchedule}, hibernate.Decision{}, transition.Trouble{Overdue: at(7)}},
 		"the plan is gone, and its time passed": {hibernate.Facts{Now: at(9), Records: []hibernate.Record{record(hibernate.Wake, hibernate.Running)}}, hibernate.DesiredState{}, hibernate.Decision{}, transition.Trouble{Overdue: at(7)}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,35 @@
+package document
+
+import "testing"
+
+func TestTheNameOfAnObjectIsOnePartOfAPath(t *testing.T) {
+	for name, want := range map[string]bool{
+		"": false, ".": false, "..": false, "a/b": false, "/": false, "a%2fb": false, "%": false,
+		"a": true, "...": true, ".a": true, "a.": true, "system:node:a": true, "A b": true,
+	} {
+		if got := ObjectName(name); got != want {
+			t.Errorf("%q can name an object: %v", name, got)
+		}
+	}
+}
+
+// nested is a value within so many lists or objects.
+func nested(levels int, wrap func(any) any) any {
+	v := any("x")
+	for range levels {
+		v = wrap(v)
+	}
+	return v
+}
+
+func TestAValueIsTooDeepFromSoManyLevelsOn(t *testing.T) {
+	for name, wrap := range map[string]func(any) any{
+		"lists":            func(v any) any { return []any{v} },
+		"objects":          func(v any) any { return map[string]any{"a": v} },
+		"the last of some": func(v any) any { return []any{"a", map[string]any{}, v} },
+	} {
+		if TooDeep(nested(maxDepth-1, wrap)) || !TooDeep(nested(maxDepth, wrap)) {
+			t.Errorf("%s: %v within %d, %v within %d", name, TooDeep(nested(maxDepth-1, wrap)), maxDepth-1, TooDeep(nested(maxDepth, wrap)), maxDepth)
+		}
+	}
+}
