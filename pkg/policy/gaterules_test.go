@@ -41,6 +41,34 @@ func TestARuleMeansObjectsByNameAndLabels(t *testing.T) {
 	}
 }
 
+func TestAPolicyMeansObjectsByKindAndNamespace(t *testing.T) {
+	spec := policy.PolicySpec{Gates: []policy.GateRule{
+		{APIVersion: "apps/v1", Kind: "Deployment", Name: "a"},
+		{APIVersion: "v1", Kind: "Service", Namespace: "other", Name: "a"},
+	}}
+	for _, c := range []struct {
+		name, group, kind, namespace, object string
+		want                                 bool
+	}{
+		{"where the policy is", "apps", "Deployment", "shop", "a", true},
+		{"wherever it is", "apps", "Deployment", "", "a", true},
+		{"elsewhere", "apps", "Deployment", "other", "a", false},
+		{"of another name", "apps", "Deployment", "shop", "b", false},
+		{"another kind", "apps", "StatefulSet", "shop", "a", false},
+		{"the kind of another group", "", "Deployment", "shop", "a", false},
+		{"of the core group, where the rule says", "", "Service", "other", "a", true},
+		{"of the core group, where the policy is", "", "Service", "shop", "a", false},
+		{"of a group that has the name of the version", "v1", "Service", "other", "a", false},
+	} {
+		if got := spec.Means("shop", c.group, c.kind, c.namespace, c.object, nil); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+	if (policy.PolicySpec{}).Means("shop", "apps", "Deployment", "", "a", nil) {
+		t.Error("a policy without gates means an object")
+	}
+}
+
 func TestTheRecordKeepsWhatAPolicyNoLongerNames(t *testing.T) {
 	rule := func(name string) policy.GateEntry {
 		return policy.GateEntry{GateRule: policy.GateRule{APIVersion: "v1", Kind: "X", Name: name, Knob: "crossplane"}, Account: "maint-runner"}

@@ -41,6 +41,8 @@ func TestParsePolicyTellsEachFaultWithItsPathAndWhatToWrite(t *testing.T) {
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: Secret, knob: {path: data.mode, closed: a, open: b}}]", "spec.gates[0].knob.path: holds what the Secret keeps"},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: Secret, knob: {path: /metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration, closed: a, open: b}}]", "spec.gates[0].knob.path: holds what the Secret keeps"},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: Secret, knob: {path: /metadata/labels/hold, closed: a, open: null}}]", ""},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: ConfigMap, knob: {path: data.mode, closed: a, open: b}}]", ""},
+		{"strategy: Restrictive\ngates: [{apiVersion: example.org/v1, kind: Secret, knob: {path: data.mode, closed: a, open: b}}]", ""},
 		{"strategy: Restrictive\ngates: [{kind: X, knob: flux}]", "spec.gates[0].apiVersion: is missing"},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, knob: flux}]", "spec.gates[0].kind: is missing"},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X}]", "spec.gates[0].knob: is missing"},
@@ -213,6 +215,25 @@ func TestABehaviorKeepsFivePastStretches(t *testing.T) {
 	}
 	if len(b.History) != policy.MaxHistory || b.History[0].Reason != "7" || b.History[0].State != policy.ChangesPaused || b.Current.State != policy.ChangesUnpaused || b.Next.State != policy.ChangesPaused {
 		t.Errorf("%+v", b)
+	}
+}
+
+// What was published is read back as the verdict that it was made of.
+func TestABehaviorIsTheVerdictThatWasPublished(t *testing.T) {
+	since, until, later := day(t, "2026-11-21T00:00:00Z"), day(t, "2026-11-22T00:00:00Z"), day(t, "2026-11-23T00:00:00Z")
+	for name, v := range map[string]schedule.Verdict{
+		"open, and then closed":      {Permitted: true, Ready: true, Reason: "open", Since: &since, Until: &until, Next: &schedule.Following{Start: until, End: &later}},
+		"closed, and then open":      {Ready: true, Reason: "closed", Since: &since, Until: &until, Next: &schedule.Following{Permitted: true, Start: until}},
+		"open for ever":              {Permitted: true, Ready: true, Reason: "open", Since: &since},
+		"closed as long as is known": {Ready: true, Reason: "closed"},
+	} {
+		if diff := cmp.Diff(v, (*policy.Behavior)(nil).Advance(v, schedule.MaintenanceScheduled, since).Verdict()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	open := policy.Period{State: policy.ChangesUnpaused}
+	if got := (policy.Behavior{Current: open, Next: &open}).Verdict(); got.Next != nil {
+		t.Errorf("what follows at no known time: %+v", got.Next)
 	}
 }
 

@@ -224,6 +224,32 @@ func TestAPausedPolicyIsClosedAndABrokenOneStaysBroken(t *testing.T) {
 	}
 }
 
+// Who shows why a policy is closed asks it without its own pause.
+func TestAPolicyWithoutItsOwnPause(t *testing.T) {
+	now := time.Date(2026, 5, 1, 2, 0, 0, 0, time.UTC)
+	b := policy.NewResolver("maint-system")
+	put := func(name string, stanza policy.StanzaText) {
+		b.PutPolicy(policy.State{Namespace: "shop", Name: name, Spec: policy.PolicySpec{Strategy: schedule.Permissive}, Pause: schedule.Pause{On: true}, Stanza: stanza})
+	}
+	put("open", policy.StanzaText{})
+	put("frozen", policy.StanzaText{Strategy: schedule.Restrictive})
+	for name, want := range map[string]struct{ permitted, ready bool }{"open": {true, true}, "frozen": {false, true}, "gone": {false, false}} {
+		if v := schedule.NewGate(schedule.GateSpec{Policies: []*schedule.Policy{b.Unpaused("shop", name)}}).Verdict(now); v.Permitted != want.permitted || v.Ready != want.ready {
+			t.Errorf("%s: permitted %t, ready %t: %s", name, v.Permitted, v.Ready, v.Reason)
+		}
+	}
+}
+
+func TestWhoseWordAffectsAllNamespaces(t *testing.T) {
+	for agent, want := range map[string]map[string]bool{"maint-system": {"maint-system": true, "shop": false}, "": {"shop": true}} {
+		for namespace, affects := range want {
+			if got := policy.NewResolver(agent).AffectsAllNamespaces(namespace); got != affects {
+				t.Errorf("an agent of %q, and namespace %s: %t", agent, namespace, got)
+			}
+		}
+	}
+}
+
 func TestAResolverForgetsWhatIsDeleted(t *testing.T) {
 	b := policy.NewResolver("maint-system")
 	for _, p := range []string{"b", "a"} {
