@@ -278,7 +278,7 @@ func TestCSVHasOneLineAnEntryAndNoFormulas(t *testing.T) {
 	if diff := cmp.Diff(want, lines[2]); diff != "" {
 		t.Error(diff)
 	}
-	if got := lines[3][16]; got != "aborted =jane" {
+	if got := lines[3][16]; got != "aborted =jane (unverified)" {
 		t.Errorf("overrides %q", got)
 	}
 }

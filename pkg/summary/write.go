@@ -151,7 +151,7 @@ func markdownRow(cells []string) string {
 }
 
 // CSV is one line an entry, for spreadsheets: times are RFC 3339 in UTC, lateness and
-// duration are seconds.
+// duration are seconds, and a name that nobody has checked is marked (unverified).
 func (r Report) CSV() string {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
@@ -170,7 +170,7 @@ func (e entryOf) cells() []string {
 		phase, failure, step, message = string(o.Phase), o.Reason, o.Step, o.Message
 		took, nodes = text(int64(o.Duration.Seconds())), text(o.Nodes)
 		for _, d := range o.Overrides {
-			overrides = append(overrides, strings.TrimSpace(d.What+" "+d.Actor))
+			overrides = append(overrides, strings.TrimSpace(d.What+" "+intent.Actor{Name: d.Actor, Verified: d.Verified}.Who()))
 		}
 		if o.MoreOverrides > 0 {
 			overrides = append(overrides, fmt.Sprintf("%d more", o.MoreOverrides))
@@ -185,7 +185,7 @@ func (e entryOf) cells() []string {
 		slots = 0
 	}
 	cells := []string{
-		e.plan, utc(e.entry.Slot), utc(e.entry.StartedAt), string(e.entry.Result), e.entry.Reason, phase, failure, step, message, e.entry.Run, e.entry.Actor,
+		e.plan, utc(e.entry.Slot), utc(e.entry.StartedAt), string(e.entry.Result), e.entry.Reason, phase, failure, step, message, e.entry.Run, e.entry.Who(),
 		strconv.FormatBool(e.entry.DryRun), text(slots), late, took, nodes, strings.Join(overrides, "; "),
 	}
 	for i, c := range cells {

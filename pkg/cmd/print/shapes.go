@@ -131,7 +131,8 @@ type RunStatus struct {
 	Message     string            `json:"message"`
 	Reason      string            `json:"reason"` // of the request
 	Actor       string            `json:"actor,omitempty"`
-	AsOf        string            `json:"asOf,omitempty"` // the run that a rollback goes back to
+	Verified    bool              `json:"verified,omitempty"` // somebody checked the actor's name
+	AsOf        string            `json:"asOf,omitempty"`     // the run that a rollback goes back to
 	DryRun      bool              `json:"dryRun,omitempty"`
 	RequestedAt time.Time         `json:"requestedAt"`
 	Slot        *time.Time        `json:"slot,omitempty"`
@@ -168,7 +169,7 @@ func RunValue(r view.Run, needs ...Need) RunStatus {
 	j, q := r.Journal, r.Run.Request
 	out := RunStatus{
 		Metadata: Identity{Namespace: r.Run.Namespace, Name: r.Run.Name}, Plan: r.Run.Plan, Phase: j.Phase, Waiting: j.Waiting, Message: j.Notice(),
-		Reason: q.Why(), Actor: q.Actor, AsOf: q.AsOf, DryRun: q.DryRun, RequestedAt: q.At, Slot: q.Slot, StartedAt: j.StartedAt, FinishedAt: j.FinishedAt,
+		Reason: q.Why(), Actor: q.Actor, Verified: q.Verified, AsOf: q.AsOf, DryRun: q.DryRun, RequestedAt: q.At, Slot: q.Slot, StartedAt: j.StartedAt, FinishedAt: j.FinishedAt,
 		Approved: j.Approved, End: j.End, Questions: view.Questions(r), NotPutBack: view.NotPutBack(r), Steps: []StepStatus{}, Needs: needValues(needs),
 	}
 	for _, rec := range j.Steps {

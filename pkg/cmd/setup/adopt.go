@@ -15,10 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
-	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
-	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 type adoptOptions struct {
@@ -122,7 +119,7 @@ func (o *adoptOptions) Run(ctx context.Context) error {
 func (o *adoptOptions) show(due []*corev1.ConfigMap) ([]*corev1.ConfigMap, error) {
 	var out []*corev1.ConfigMap
 	for _, cm := range due {
-		what, err := contents(cm)
+		what, err := view.Contents(cm, o.Zone)
 		if err != nil {
 			err = fmt.Errorf("configmap/%s is not signed: %w", cm.Name, err)
 		}
@@ -215,47 +212,6 @@ func (o *adoptOptions) find(ctx context.Context, k *factory.Cluster) ([]*corev1.
 		out = append(out, cm)
 	}
 	return out, nil
-}
-
-// contents says what an object makes the agent do. An object that cannot be read is not signed.
-func contents(cm *corev1.ConfigMap) (string, error) {
-	switch cm.Labels[annotations.LabelKind] {
-	case annotations.KindRun:
-		r, j, err := annotations.ReadRun(cm)
-		if err != nil {
-			return "", err
-		}
-		return runContents(r, j), nil
-	case annotations.KindGate:
-		r, err := annotations.ReadGates(cm)
-		if err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("the gates of policy %s: %d entries", r.Policy, len(r.Entries)), nil
-	case annotations.KindRestore:
-		r, err := annotations.ReadRestore(cm)
-		if err != nil {
-			return "", err
-		}
-		return restoreContents(r), nil
-	case annotations.KindLedger:
-		return "a part of the ledger of plan " + document.Cut(cm.Labels[annotations.LabelPlan], 80), nil
-	}
-	return "", fmt.Errorf("it is nothing that the agent writes: its label %s is %q", annotations.LabelKind, document.Cut(cm.Labels[annotations.LabelKind], 40))
-}
-
-func runContents(r run.Run, j run.Journal) string {
-	return fmt.Sprintf("a run of plan %s, %s, %d steps, as ServiceAccount %s", r.Plan, j.Phase, len(r.Spec.Steps), r.Spec.ServiceAccountName)
-}
-
-// restoreContents name what restore data wakes, and to which state.
-func restoreContents(r hibernate.Record) string {
-	const most = 5
-	var list []string
-	for _, res := range r.Resources[:min(most, len(r.Resources))] {
-		list = append(list, document.Cut(res.ID, 100)+" "+document.Cut(string(res.Before), 100))
-	}
-	return fmt.Sprintf("restore data of target %s of plan %s, %s, as ServiceAccount %s: %s%s", r.Target, r.Plan, view.Counted(len(r.Resources), "resource"), r.Snapshot.Spec.Account(), strings.Join(list, ", "), view.AndMore(len(r.Resources)-most))
 }
 
 func (o *adoptOptions) sign(ctx context.Context, k *factory.Cluster, ring annotations.Keyring, cm *corev1.ConfigMap) error {

@@ -107,3 +107,32 @@ func TestRestoreDataOfAnEarlierSleepIsAdoptedByItsName(t *testing.T) {
 	}
 	o.Maint("adopt", cm.Name).Is(t, cmdtest.Printed{Out: "nothing is to be signed: everything counts\n"})
 }
+
+// Whoever signs a ledger is shown what it keeps from running, and what it lets begin.
+func TestALedgerIsShownBeforeItIsAdopted(t *testing.T) {
+	secret, _, _ := toAdopt(t)
+	forged := cmdtest.LedgerOf("orders", ledger.Ledger{Watermark: time.Date(2076, 1, 2, 3, 4, 5, 0, time.UTC), Open: []ledger.Entry{{Run: "maint-run-x"}}, Recent: []ledger.Entry{{}}})
+	archive, err := annotations.ArchiveObject("shop", "orders", "uid-orders", []ledger.Entry{{}, {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := forged.DeepCopy()
+	broken.Name, broken.Data[annotations.DataLedger] = "maint-ledger-broken", "{"
+	foreign := forged.DeepCopy()
+	foreign.Name, foreign.OwnerReferences[0].UID = "maint-ledger-foreign", "uid-other"
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), secret, forged, archive, broken, foreign)
+	for name, want := range map[string]cmdtest.Printed{
+		forged.Name: {
+			Out: "configmap/" + forged.Name + " signed\n",
+			Err: forged.Name + ": the ledger of plan orders: slots up to Thu 2076-01-02 04:04:05 CET (2076-01-02T03:04:05Z) count as done, 1 entry, open: maint-run-x\n",
+		},
+		archive.Name: {Out: "configmap/" + archive.Name + " signed\n", Err: archive.Name + ": older entries of the ledger of plan orders: 2 entries\n"},
+	} {
+		o.Maint("adopt", name, "--yes").Is(t, want)
+	}
+	for _, cm := range []*corev1.ConfigMap{broken, foreign} {
+		if got := o.Maint("adopt", cm.Name, "--yes"); got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, "configmap/"+cm.Name+" is not signed: ") {
+			t.Errorf("%+v", got)
+		}
+	}
+}

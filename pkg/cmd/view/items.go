@@ -16,7 +16,8 @@ type LedgerItem struct {
 	Reason    string     `json:"reason,omitempty"`
 	Run       string     `json:"run,omitempty"`
 	Actor     string     `json:"actor,omitempty"`
-	Said      string     `json:"said,omitempty"` // who kept a slot from running, and why
+	Verified  bool       `json:"verified,omitempty"` // somebody checked the actor's name
+	Said      string     `json:"said,omitempty"`     // who kept a slot from running, and why
 	DryRun    bool       `json:"dryRun,omitempty"`
 	StartedAt *time.Time `json:"startedAt,omitempty"`
 	At        time.Time  `json:"at"`
@@ -32,7 +33,7 @@ type LedgerItem struct {
 // NewLedgerItem is an entry of a plan's ledger for scripts.
 func NewLedgerItem(namespace, plan string, e ledger.Entry) LedgerItem {
 	return LedgerItem{
-		Plan: namespace + "/" + plan, Slot: e.Slot, Result: string(e.Result), Reason: e.Reason, Run: e.Run, Actor: e.Actor, Said: e.Said,
+		Plan: namespace + "/" + plan, Slot: e.Slot, Result: string(e.Result), Reason: e.Reason, Run: e.Run, Actor: e.Actor, Verified: e.Verified, Said: e.Said,
 		DryRun: e.DryRun, StartedAt: e.StartedAt, At: e.At, First: e.First, Last: e.Last, Count: e.Count, Slept: e.Slept, Outcome: e.Outcome,
 	}
 }

@@ -58,8 +58,8 @@ func Counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	if stem, found := strings.CutSuffix(what, "cy"); found { // policies
-		return fmt.Sprintf("%d %scies", n, stem)
+	if stem, found := strings.CutSuffix(what, "y"); found && !strings.ContainsAny(stem[max(0, len(stem)-1):], "aeiou") { // policies, but days
+		return fmt.Sprintf("%d %sies", n, stem)
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
