@@ -196,7 +196,7 @@ func (c *Controller) reportChange(k types.NamespacedName, was, is hibernate.Reco
 	if is.Attempts > was.Attempts {
 		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "TargetFailed", "%s of target %s failed (attempt %d): %s", is.Operation, is.Target, is.Attempts, is.Message)
 	}
-	if why := unseen(is); why != "" && unseen(was) == "" {
+	if why := restoredata.Unseen(is); why != "" && restoredata.Unseen(was) == "" {
 		c.Telemetry.Events.Event(cm, corev1.EventTypeWarning, "TargetFailed", why)
 	}
 	for i, res := range is.Resources {
