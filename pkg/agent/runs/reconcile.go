@@ -476,7 +476,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 		if again, err := c.mayAct(ctx, l); err != nil || !again.IsZero() {
 			return again, err
 		}
-		wake, more, err := c.dispatch(ctx, l, next)
+		wake, more, err := c.dispatch(ctx, l, next, on)
 		if err != nil || !more {
 			return wake, err
 		}
@@ -573,24 +573,12 @@ func (c *Controller) store(ctx context.Context, l *store.CachedRun, object *core
 		return fresh, nil
 	}
 	c.Stores.Runs.Put(fresh)
-	if saysOther(l, fresh) {
+	// Only from here is that told, where it is written: whoever told the plan earlier would have
+	// it read the journal of before.
+	if was := trigger.ActiveRunOf(l.Run, l.Journal); trigger.ActiveRunOf(l.Run, j).SaysOther(was, l.Run.Spec.Target != nil) {
 		c.Plans.AddAfter(l.PlanKey(), status.Delay)
 	}
 	return fresh, nil
-}
-
-// saysOther says whether a plan's status says something else of a run than before. Only
-// from here is that told, where it is written: whoever told the plan earlier would have
-// it read the journal of before.
-func saysOther(before, now *store.CachedRun) bool {
-	was, is := trigger.ActiveRunOf(before.Run, before.Journal), trigger.ActiveRunOf(now.Run, now.Journal)
-	if now.Run.Spec.Target != nil && (was.Step != is.Step || was.Suspended != is.Suspended) { // it stands on the target
-		return true
-	}
-	if !was.Waits && !is.Waits && !was.Held && !is.Held {
-		return was.Stays != is.Stays
-	}
-	return was.Waits != is.Waits || was.Held != is.Held || was.Message != is.Message || was.Stays != is.Stays
 }
 
 // reread takes in what somebody else wrote on a run.
