@@ -452,6 +452,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 				continue
 			}
 		}
+		before := written
 		if changed(written.Journal, journal) {
 			fresh, err := c.write(ctx, l, journal)
 			if err != nil {
@@ -466,6 +467,8 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 			if l.Drains() {
 				c.Nodes.Enqueue()
 			}
+		}
+		if written != before || c.memory.answered.Left(asked, l.Run.Name) {
 			if err := c.consumeAnswers(ctx, l, asked, sig); err != nil && !errors.Is(err, queue.ErrConflict) {
 				return time.Time{}, err
 			}
