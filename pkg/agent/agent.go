@@ -223,7 +223,7 @@ func New(o Options) (*Agent, error) {
 	})
 	health, _ := o.Executors.Executor("health-check")
 	a.controllers.hibernation = hibernation.New(hibernation.Config{
-		Clients: hibernation.Clients{Kube: a.conn.Kube, Accounts: a.accounts}, Stores: hibernation.Stores{Documents: a.memory.documents, Gates: a.memory.gates, Ledgers: a.memory.ledgers, Keys: a.keys, Holders: a.holders}, Executors: hibernation.Executors{Sleepers: o.Executors.Sleepers, Health: health, Machines: a.machines}, Sleeping: a.metrics.Hibernated, Status: a.status, Telemetry: notify.Telemetry{Notify: a.notifier, Events: a.events.recorder, Log: o.Log},
+		Clients: hibernation.Clients{Kube: a.conn.Kube, Accounts: a.accounts}, Stores: hibernation.Stores{Documents: a.memory.documents, Gates: a.memory.gates, Ledgers: a.memory.ledgers, Keys: a.keys, Holders: a.memory.runs.Holds.Lookup}, Executors: hibernation.Executors{Sleepers: o.Executors.Sleepers, Health: health, Machines: a.machines}, Sleeping: a.metrics.Hibernated, Status: a.status, Telemetry: notify.Telemetry{Notify: a.notifier, Events: a.events.recorder, Log: o.Log},
 		Clock: hibernation.Clock{ClockDoubt: a.conn.Clock.SkewReason, Ahead: a.conn.Clock.Ahead, Now: o.Now}, Queue: a.newQueue("hibernation"), Scope: hibernation.Scope{Namespace: o.Namespace, DryRun: o.DryRun, Denied: a.deniedTypes},
 	})
 	a.controllers.targets = targets.New(targets.Config{

@@ -7,10 +7,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
 // machines are those that the agent's replicas run on, by the provider id of their nodes.
@@ -35,9 +33,4 @@ func (a *Agent) machines(ctx context.Context) ([]string, error) {
 		}
 	}
 	return out, nil
-}
-
-// holders are the steps of runs that have changed an object and will put it back.
-func (a *Agent) holders(mark string) []executors.Holder {
-	return a.memory.runs.Holds.Of(mark, types.NamespacedName{}, "")
 }

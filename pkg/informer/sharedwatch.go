@@ -34,7 +34,8 @@ type Source struct {
 	// nothing. Where it is missing nothing is told of errors.
 	Refusal func(error) error
 	// Patience is how long an account has to be refused before that is believed to be for want of
-	// a right: an API server that has just started refuses everybody. 0: it is believed at once.
+	// a right, or a kind not to be there: an API server that has just started refuses everybody, and
+	// knows few kinds. 0: it is believed at once.
 	Patience time.Duration
 	// Pause is how long to wait after so many failures; nil: as Backoff says.
 	Pause func(failed int, err error) time.Duration
@@ -67,7 +68,8 @@ type refusal struct {
 
 // again is what another answer makes of it.
 func (r refusal) again(said, raw error, now time.Time, patience time.Duration) refusal {
-	next := refusal{said: said, raw: raw, since: now, lasts: patience == 0 || !apierrors.IsForbidden(raw) && !apierrors.IsUnauthorized(raw)}
+	passes := apierrors.IsForbidden(raw) || apierrors.IsUnauthorized(raw) || apierrors.IsNotFound(raw)
+	next := refusal{said: said, raw: raw, since: now, lasts: patience == 0 || !passes}
 	if r.said != nil {
 		next.since, next.lasts = r.since, next.lasts || now.Sub(r.since) >= patience
 	}

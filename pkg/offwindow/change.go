@@ -56,6 +56,19 @@ func (c Course) After(has hibernate.DesiredState) Change {
 	return c.Begin(*has.Until, c.At(*has.Until))
 }
 
+// Paused is the change that comes in spite of a pause which holds: none of one without an end, and else what
+// follows that end.
+func (c Course) Paused(by schedule.Pause, asleep bool) Change {
+	if by.Until == nil {
+		return Change{Why: "none, since it is paused"}
+	}
+	then := c.At(*by.Until)
+	if then.Asleep == asleep {
+		return c.After(then)
+	}
+	return c.Begin(*by.Until, then)
+}
+
 // Begin is the change to a state that the plan is to have at an instant, and has not. It falls asleep
 // only when its schedule and policies permit that: in these off-hours, or in later ones.
 func (c Course) Begin(at time.Time, want hibernate.DesiredState) Change {

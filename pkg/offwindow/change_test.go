@@ -57,6 +57,43 @@ func TestWhenAPlanFallsAsleepNextIsAskedOfItsPoliciesToo(t *testing.T) {
 	}
 }
 
+// What follows a pause, at noon of a day with off-hours from 20:00 to 06:00.
+func TestWhatChangesAfterAPause(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	until := func(hours int) schedule.Pause {
+		return schedule.Pause{On: true, Until: new(noon.Add(time.Duration(hours) * time.Hour))}
+	}
+	for _, c := range []struct {
+		name   string
+		pause  schedule.Pause
+		asleep bool
+		policy string
+		want   string
+	}{
+		{name: "one without an end", pause: schedule.Pause{On: true}, want: "none, since it is paused"},
+		{name: "one that ends before the night", pause: until(1), want: "sleeps 2026-11-20T20:00:00Z"},
+		{name: "one that ends in the night", pause: until(10), want: "sleeps 2026-11-20T22:00:00Z"},
+		{name: "one that ends in the night, before the window opens", pause: until(10), policy: "windows: [{start: '23:00', end: '24:00'}]", want: "sleeps 2026-11-20T23:00:00Z"},
+		{name: "of what sleeps, one that ends by day", pause: until(1), asleep: true, want: "wakes 2026-11-20T13:00:00Z"},
+		{name: "of what sleeps, one that ends in the night", pause: until(10), asleep: true, want: "wakes 2026-11-21T06:00:00Z"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			table, err := hibernate.NewTimetable(specOf(t, "schedule: {offHours: [{start: '20:00', end: '06:00'}]}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := offwindow.NewCourse(table, hibernate.Overrides{}, gateOf(t, c.policy), noon).Paused(c.pause, c.asleep)
+			said := got.Why
+			if got.At != nil {
+				said = got.Verb() + " " + got.At.Format(time.RFC3339)
+			}
+			if said != c.want {
+				t.Errorf("%s, want %s", said, c.want)
+			}
+		})
+	}
+}
+
 func specOf(t *testing.T, spec string) hibernate.Spec {
 	t.Helper()
 	out, faults := hibernate.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec:\n  " + strings.ReplaceAll(spec, "\n", "\n  ") + "\n  targets: [{name: apps, type: noop}]\n"))

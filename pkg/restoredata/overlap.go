@@ -199,3 +199,11 @@ func Begun(r hibernate.Record, due []hibernate.Due) time.Time {
 	}
 	return begun
 }
+
+// Unseen says why a target that sleeps could not be looked at the last time; empty: it was.
+func Unseen(r hibernate.Record) string {
+	if r.State != hibernate.Asleep || r.NotBefore == nil {
+		return ""
+	}
+	return fmt.Sprintf("target %s could not be woken now: %s", r.Target, r.Message)
+}

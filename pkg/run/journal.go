@@ -3,6 +3,7 @@ package run
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -147,6 +148,30 @@ func (j Journal) BeginsStep(was Journal) bool {
 		b, ran := before[rec.Path]
 		return rec.Phase == StepRunning && (!ran || b.Attempt != rec.Attempt || b.NotBefore != nil && rec.NotBefore == nil)
 	})
+}
+
+// Untouched says whether a step that has begun waits for what somebody has to give, and has done nothing yet.
+func (r Record) Untouched() bool {
+	return r.Waits != "" && r.Before == nil && r.Memory == nil && len(r.Changed) == 0
+}
+
+// Idle says whether nothing was done yet of the step at a path that has begun. Of what cleans up none is: it
+// waits for nobody.
+func (j Journal) Idle(path string) bool {
+	rec := j.Record(path)
+	return rec != nil && rec.Untouched() && plan.SectionOf(path) == plan.SectionSteps
+}
+
+// BetweenSteps says whether a run has no step at work, or holds steps that may
+// begin beside those at work: where it does not go on, a pause or a gate holds it.
+func (j Journal) BetweenSteps() bool {
+	beside := func(r Record) bool {
+		return r.Phase == StepRunning && plan.IsLoop(r.Type) || r.Phase == StepPending && strings.Contains(r.Path, "/")
+	}
+	if j.Section == plan.SectionSteps && slices.ContainsFunc(j.Steps, beside) {
+		return true
+	}
+	return j.Section == plan.SectionSteps && !slices.ContainsFunc(j.Steps, func(r Record) bool { return r.Phase == StepRunning })
 }
 
 // The ends of a restore.

@@ -106,6 +106,18 @@ type ActiveRun struct {
 	Ordinal   int64
 }
 
+// SaysOther says whether a plan's status says something else of a run than before. Its step stands on the
+// target, if there is one.
+func (is ActiveRun) SaysOther(was ActiveRun, target bool) bool {
+	if target && (was.Step != is.Step || was.Suspended != is.Suspended) {
+		return true
+	}
+	if !was.Waits && !is.Waits && !was.Held && !is.Held {
+		return was.Stays != is.Stays
+	}
+	return was.Waits != is.Waits || was.Held != is.Held || was.Message != is.Message || was.Stays != is.Stays
+}
+
 // ActiveRunOf is a run as Decide looks at it.
 func ActiveRunOf(r run.Run, j run.Journal) ActiveRun {
 	step := ""

@@ -60,7 +60,7 @@ func (a *advance) idle(rec run.Record) bool {
 	if rec.NotBefore != nil {
 		return !a.now.Before(*rec.NotBefore)
 	}
-	return rec.Waits != "" && rec.Before == nil && rec.Memory == nil && len(rec.Changed) == 0
+	return rec.Untouched()
 }
 
 func (a *advance) stopped(s scope, by *run.ClosedGate) bool {

@@ -2,40 +2,130 @@
 package answers
 
 import (
+	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
-// TakenUp knows since which version of a plan the answers that its runs took up are gone. A cache that
-// is behind still shows them, and one resume must not end the suspend that comes next, too.
+// TakenUp knows since which version of a plan the answers that its runs took up are gone, and which could
+// not be taken away. A cache that is behind still shows the ones, and the plan bears the others: one resume
+// must not end the suspend that comes next, too.
 type TakenUp struct {
 	mu    sync.Mutex
 	since map[types.UID]uint64
+	stays map[types.UID]map[string]string // what was said, by the annotation that says it
 }
+
+// most bounds of how many plans answers are remembered, by forgetting all.
+const most = 10_000
 
 // Note takes in since which version answers are gone.
 func (a *TakenUp) Note(plan types.UID, since uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.since == nil || len(a.since) > 10_000 { // bounded by forgetting
+	if a.since == nil || len(a.since) > most {
 		a.since = map[types.UID]uint64{}
 	}
 	a.since[plan] = max(a.since[plan], since)
+	delete(a.stays, plan)
+}
+
+// Stays takes in that answers were taken up, and could not be taken off their plan.
+func (a *TakenUp) Stays(cm *corev1.ConfigMap, answers map[string]string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stays == nil || len(a.stays) > most {
+		a.stays = map[types.UID]map[string]string{}
+	}
+	said := map[string]string{}
+	for _, key := range []string{annotations.Resume, annotations.Approve, annotations.Reject} {
+		if answers[key] != "" {
+			said[key] = saidBy(cm, key)
+		}
+	}
+	a.stays[cm.UID] = said
+}
+
+// saidBy is what an annotation says, by whom and why. Who says the same again cannot be told apart.
+func saidBy(cm *corev1.ConfigMap, key string) string {
+	return cm.Annotations[key] + "\n" + cm.Annotations[annotations.Actor(key)] + "\n" + cm.Annotations[annotations.Reason(key)]
+}
+
+// Left says whether a plan still bears an answer to a run that was taken up: it is still to be taken away.
+func (a *TakenUp) Left(cm *corev1.ConfigMap, run string) bool {
+	if cm == nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key := range a.standing(cm) {
+		if name, _, _ := strings.Cut(cm.Annotations[key], "/"); name == run {
+			return true
+		}
+	}
+	return false
+}
+
+// standing are the answers that were taken up and stand there still, by their annotations. What is gone, or
+// says something else, is forgotten.
+func (a *TakenUp) standing(cm *corev1.ConfigMap) map[string]string {
+	for key, said := range a.stays[cm.UID] {
+		if said != saidBy(cm, key) {
+			delete(a.stays[cm.UID], key)
+		}
+	}
+	if len(a.stays[cm.UID]) == 0 {
+		delete(a.stays, cm.UID)
+	}
+	return a.stays[cm.UID]
 }
 
 // Open is what a plan asks of its runs, without answers that were taken up.
 func (a *TakenUp) Open(cm *corev1.ConfigMap, in intent.Intent) intent.Intent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if informer.VersionOf(cm) >= a.since[cm.UID] {
-		delete(a.since, cm.UID)
+	if informer.VersionOf(cm) < a.since[cm.UID] {
+		in.Resume, in.Approve, in.Reject = intent.RunRef{}, intent.RunRef{}, intent.RunRef{}
 		return in
 	}
-	in.Resume, in.Approve, in.Reject = intent.RunRef{}, intent.RunRef{}, intent.RunRef{}
+	delete(a.since, cm.UID)
+	for key := range a.standing(cm) {
+		switch key {
+		case annotations.Resume:
+			in.Resume = intent.RunRef{}
+		case annotations.Approve:
+			in.Approve = intent.RunRef{}
+		case annotations.Reject:
+			in.Reject = intent.RunRef{}
+		}
+	}
 	return in
+}
+
+// Resumed says whether a resume was taken up by an earlier look, which could not take it away.
+func Resumed(j run.Journal, ask intent.RunRef, by intent.Actor) bool {
+	same := func(a *intent.Actor) bool { return a != nil && a.Name == by.Name && a.Reason == by.Reason }
+	answer := &workflow.Answer{Step: ask.Step}
+	return slices.ContainsFunc(j.Steps, func(r run.Record) bool {
+		return answer.Covers(r.Path) && (same(r.Resumed) || r.Drift != nil && same(r.Drift.Accepted))
+	})
+}
+
+// Given says whether an approval or a rejection was taken up.
+func Given(j run.Journal, ask intent.RunRef) bool {
+	if ask.Step == "" {
+		return j.Approved != nil || j.End != nil && j.End.Reason == run.ReasonRejected
+	}
+	return slices.ContainsFunc(j.Steps, func(r run.Record) bool {
+		return r.Approval != nil && (r.Path == ask.Step || strings.HasSuffix(r.Path, "/"+ask.Step))
+	})
 }

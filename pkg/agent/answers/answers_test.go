@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/answers"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
 
@@ -32,5 +33,35 @@ func TestAnAnswerThatWasTakenUpIsHiddenUntilTheCacheShowsThatItIsGone(t *testing
 		if (got.Resume.Run == "a") != c.open || (got.Approve.Run == "b") != c.open || (got.Reject.Run == "c") != c.open {
 			t.Errorf("%s: %+v", c.name, got)
 		}
+	}
+}
+
+func TestAnAnswerThatCouldNotBeTakenAwayIsHiddenUntilItSaysSomethingElse(t *testing.T) {
+	plan := func(resume, by string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "orders", ResourceVersion: "20", Annotations: map[string]string{
+			annotations.Resume: resume, annotations.Actor(annotations.Resume): by, annotations.Approve: "b/ask",
+		}}}
+	}
+	for name, c := range map[string]struct {
+		now        *corev1.ConfigMap
+		away       bool // it was taken away at last
+		open, left bool
+	}{
+		"it stands there still":            {now: plan("a", "jane"), left: true},
+		"it is taken away, and said again": {now: plan("a", "jane"), away: true, open: true},
+		"somebody else says it":            {now: plan("a", "joe"), open: true},
+		"it is for another run":            {now: plan("c", "jane"), open: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var taken answers.TakenUp
+			taken.Stays(plan("a", "jane"), map[string]string{annotations.Resume: "a"})
+			if c.away {
+				taken.Note("orders", 20)
+			}
+			got := taken.Open(c.now, annotations.Intent(c.now.Annotations))
+			if (got.Resume.Run != "") != c.open || got.Approve.Run != "b" || taken.Left(c.now, "a") != c.left || taken.Left(c.now, "b") || taken.Left(nil, "a") {
+				t.Errorf("open is %+v; to be taken away: %t", got, taken.Left(c.now, "a"))
+			}
+		})
 	}
 }

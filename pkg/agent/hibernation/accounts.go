@@ -10,7 +10,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
-	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/restoredata"
 )
 
 // When it is looked whether plans' accounts are there (guesses): with each look at a plan, and
@@ -21,7 +21,7 @@ const accountAhead = time.Hour
 // it stays as it was last known. What sleeps and cannot be looked at could not be woken either.
 func (c *Controller) readiness(ctx context.Context, k types.NamespacedName, known *cachedPlan, v *view) {
 	for _, r := range v.facts.Records {
-		v.unready = cmp.Or(v.unready, unseen(r))
+		v.unready = cmp.Or(v.unready, restoredata.Unseen(r))
 	}
 	if known.table == nil {
 		return
@@ -39,14 +39,6 @@ func (c *Controller) readiness(ctx context.Context, k types.NamespacedName, know
 	if until := v.facts.Until; until != nil && !v.facts.Sleep && until.Add(-accountAhead).After(now) {
 		v.again = queue.Soonest(v.again, until.Add(-accountAhead))
 	}
-}
-
-// unseen says why a target that sleeps could not be looked at the last time; empty: it was.
-func unseen(r hibernate.Record) string {
-	if r.State != hibernate.Asleep || r.NotBefore == nil {
-		return ""
-	}
-	return fmt.Sprintf("target %s could not be woken now: %s", r.Target, r.Message)
 }
 
 // missingAccount says that an account is not there, and what helps. The first plan of an

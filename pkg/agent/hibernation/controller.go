@@ -50,7 +50,7 @@ type Stores struct {
 	Gates     *store.Gates
 	Ledgers   *store.Ledgers
 	Keys      *keys.Store
-	Holders   func(mark string) []executors.Holder // of an object, as store.Holds has them
+	Holders   func(records bool) func(mark string) []executors.Holder // of objects, as store.Holds has them
 }
 
 // Executors act on targets.

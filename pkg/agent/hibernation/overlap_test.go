@@ -39,8 +39,12 @@ func TestWhatARunHoldsWakesAfterTheRun(t *testing.T) {
 			night(t, oneToThree+apps, func(w *world) {
 				w.until("02:30")
 				w.sleeps()
-				end := w.scales("orders", 0, to)
+				w.until("02:59")
+				end, unpacked := w.scales("orders", 0, to), w.unpacked.Load()
 				w.until("03:30")
+				if n := w.unpacked.Load() - unpacked; n > 1 { // while it still sleeps
+					t.Errorf("what runs recorded is unpacked %d times for those that wait for them", n)
+				}
 				w.has(fmt.Sprintf("orders %d, web 2", to))
 				w.is("WakingUp: 0 of 1 targets are awake; apps waits: run load-test-0100 has changed orders, and puts it back at its end: only then it wakes")
 				if says := w.said(annotations.StatusConditions); !strings.Contains(says, "run load-test-0100 has changed orders") {

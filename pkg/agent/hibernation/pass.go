@@ -211,7 +211,7 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, from 
 
 // follow is what follows for a target from how its resources are, and which runs it waits for.
 func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hibernate.Record, seen []hibernate.Observation, call executors.SleepCall) (step hibernate.Step, held string, err error) {
-	now, back, steps := c.Clock.Now().UTC(), c.cameBack(k, r), c.holders(call)
+	now, back, steps := c.Clock.Now().UTC(), c.cameBack(k, r), c.holders(call, false)
 	expected := queue.Latest(back, c.alone(k, r)).Add(executors.RestoreTimeout)
 	if !back.IsZero() {
 		r = r.Adopted(seen)
@@ -224,13 +224,15 @@ func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hiber
 	if seen, err = c.withoutOwnMachines(ctx, seen); err != nil {
 		return step, "", err
 	}
-	return restoredata.Noted(r, r.ToSleep(seen, now).Expecting(r, now, expected), now, steps), "", nil
+	return restoredata.Noted(r, r.ToSleep(seen, now).Expecting(r, now, expected), now, c.holders(call, true)), "", nil
 }
 
-// holders are the steps of runs that put back what they changed of a resource, or did since it was seen.
-func (c *Controller) holders(call executors.SleepCall) restoredata.Steps {
+// holders are the steps of runs that put back what they changed of a resource, or did since it was seen. What
+// they recorded may have to be unpacked, and is asked for by whoever needs it.
+func (c *Controller) holders(call executors.SleepCall, records bool) restoredata.Steps {
+	of := c.Stores.Holders(records)
 	return func(uid string) (out []restoredata.Step) {
-		for _, h := range c.Stores.Holders(executors.ObjectID(uid, call.Clients.Server)) {
+		for _, h := range of(executors.ObjectID(uid, call.Clients.Server)) {
 			if h.Over.IsZero() || !h.Over.Before(call.Now) {
 				out = append(out, restoredata.Step{Run: h.Run, Path: h.Path, Record: h.Before, Over: !h.Over.IsZero()})
 			}

@@ -76,8 +76,8 @@ func phaseOf(v view, d hibernate.Decision) (hibernate.Phase, string) {
 		return hibernate.Invalid, v.faults[0].String()
 	case len(v.faults) > 0 && len(v.facts.Records) == 0:
 		d.Message += "; " + v.faults[0].String()
-	case d.Phase == hibernate.Active && v.paused != "":
-		return hibernate.Suspended, v.paused
+	case d.Phase == hibernate.Active && v.paused.On:
+		return hibernate.Suspended, v.paused.Said()
 	case d.Phase == hibernate.Active && v.want.By == hibernate.BySchedule && v.want.Level.Suspended:
 		return hibernate.Suspended, v.why
 	case d.Phase == hibernate.Active && d.Message == "" && v.unready != "":
@@ -89,8 +89,8 @@ func phaseOf(v view, d hibernate.Decision) (hibernate.Phase, string) {
 	case d.Phase == hibernate.WakingUp:
 		d.Message += restoredata.Waits(v.facts.Records)
 	}
-	if v.paused != "" {
-		return d.Phase, v.paused + "; " + d.Message
+	if v.paused.On {
+		return d.Phase, v.paused.Said() + "; " + d.Message
 	}
 	return d.Phase, cmp.Or(d.Message, v.why)
 }
@@ -153,8 +153,8 @@ func conditions(have string, v view, phase hibernate.Phase, message string, now 
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", document.Cut(v.unready, document.MaxMessage)
 	}
 	all := []metav1.Condition{valid, ready}
-	if v.paused != "" { // whatever it does: those who may not read the pauses above it go by that
-		all = append(all, metav1.Condition{Type: policy.ChangesPaused, Status: metav1.ConditionTrue, Reason: policy.ReasonPaused, Message: document.Cut(v.paused, document.MaxMessage)})
+	if v.paused.On { // whatever it does: those who may not read the pauses above it go by that
+		all = append(all, metav1.Condition{Type: policy.ChangesPaused, Status: metav1.ConditionTrue, Reason: policy.ReasonPaused, Message: document.Cut(v.paused.Said(), document.MaxMessage)})
 	}
 	if v.doubt != "" {
 		all = append(all, status.ClockDoubt(v.doubt))
@@ -196,7 +196,7 @@ func (c *Controller) reportChange(k types.NamespacedName, was, is hibernate.Reco
 	if is.Attempts > was.Attempts {
 		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "TargetFailed", "%s of target %s failed (attempt %d): %s", is.Operation, is.Target, is.Attempts, is.Message)
 	}
-	if why := unseen(is); why != "" && unseen(was) == "" {
+	if why := restoredata.Unseen(is); why != "" && restoredata.Unseen(was) == "" {
 		c.Telemetry.Events.Event(cm, corev1.EventTypeWarning, "TargetFailed", why)
 	}
 	for i, res := range is.Resources {

@@ -161,7 +161,7 @@ func (c *Controller) notifyAhead(ctx context.Context, k types.NamespacedName, cm
 			return c.Status.Claim(ctx, cm, &known.written, annotations.StatusToldAhead, told)
 		},
 	}
-	if at := v.sleeps(known); at != nil && v.paused == "" && !known.spec.DryRun {
+	if at := v.sleeps(known); at != nil && !v.paused.On && !known.spec.DryRun {
 		coming.At = *at
 		coming.Words = "It is to be put to sleep at " + coming.At.UTC().Format(time.RFC3339) + ": " + targetNames(known.spec)
 	}
@@ -243,7 +243,7 @@ type view struct {
 	facts  hibernate.Facts
 	want   hibernate.DesiredState
 	hold   hibernate.Hold
-	paused string // what is paused, by whom and why; empty: nothing is
+	paused schedule.Pause // that holds longest; off: none does
 	intent intent.Intent
 	why    string
 	faults document.Faults
@@ -392,7 +392,7 @@ func (v *view) heldAsleep() {
 
 func (v *view) pause(now time.Time, all []schedule.Pause) {
 	if longest := schedule.LongestPause(all...); longest.Holds(now) {
-		v.paused = longest.Said()
+		v.paused = longest
 	}
 	for _, p := range all {
 		if p.On && p.Until != nil && p.Until.After(now) {
@@ -402,7 +402,7 @@ func (v *view) pause(now time.Time, all []schedule.Pause) {
 	if until := v.intent.Skip.Until; until != nil && until.After(now) { // it is taken away then
 		v.again = queue.Soonest(v.again, *until)
 	}
-	v.facts.Keep = v.paused != ""
+	v.facts.Keep = v.paused.On
 }
 
 // take takes in how the targets should be.
@@ -418,17 +418,24 @@ func (v *view) take(want hibernate.DesiredState) {
 	for _, r := range v.facts.Records { // the cycle that there is goes on
 		v.facts.Cycle = r.Cycle
 	}
-	if v.paused != "" {
+	if v.paused.On {
 		v.why = "paused: " + v.why
 	}
 }
 
-// sleeps is when a plan that is to be awake falls asleep next; nil: it does not, or that is not known.
+// sleeps is when a plan that does not sleep falls asleep next; nil: it does not, or that is not known.
 func (v view) sleeps(known *cachedPlan) *time.Time {
-	if v.facts.Sleep || known.table == nil || v.newer != "" || v.facts.Until == nil {
+	if known.table == nil || v.newer != "" {
 		return nil
 	}
-	return offwindow.NewCourse(known.table, v.overrides(), v.policy.gate, v.facts.Now).After(v.want).At
+	course := offwindow.NewCourse(known.table, v.overrides(), v.policy.gate, v.facts.Now)
+	switch {
+	case v.paused.On && len(v.facts.Records) == 0:
+		return course.Paused(v.paused, false).At
+	case v.paused.On || v.facts.Sleep || v.facts.Until == nil:
+		return nil
+	}
+	return course.After(v.want).At
 }
 
 // overrides are what people ask of it; a skip of the next off-window means the one that the ledger names.

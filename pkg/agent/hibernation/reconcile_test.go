@@ -1,6 +1,7 @@
 package hibernation
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -622,6 +623,29 @@ func TestWhatPeopleSayToAPlan(t *testing.T) {
 						t.Errorf("at %s: %q, want %q", clock, got, c.want[clock])
 					}
 				}
+			})
+		})
+	}
+}
+
+// No sleep comes while a plan is paused.
+func TestWhenAPausedPlanFallsAsleepNextIsPublished(t *testing.T) {
+	for name, c := range map[string]struct{ pause, at, want string }{
+		"without an end":                             {pause: "true"},
+		"without an end, when it is to sleep":        {pause: "true", at: "01:30"},
+		"until before it is to sleep":                {pause: "2000-01-01T00:45:00Z", want: "2000-01-01T01:00:00Z"},
+		"until it is to sleep":                       {pause: "2000-01-01T02:00:00Z", want: "2000-01-01T02:00:00Z"},
+		"until it is to sleep, when it was to sleep": {pause: "2000-01-01T02:00:00Z", at: "01:30", want: "2000-01-01T02:00:00Z"},
+		"until it was to wake":                       {pause: "2000-01-01T04:00:00Z", want: "2000-01-02T01:00:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			night(t, oneToThree+apps, func(w *world) {
+				w.says(annotations.Pause, c.pause)
+				w.until(cmp.Or(c.at, "00:40"))
+				if got := w.said(annotations.StatusSleeps); got != c.want {
+					t.Errorf("it says that it sleeps %q, want %q", got, c.want)
+				}
+				w.awake()
 			})
 		})
 	}

@@ -169,8 +169,8 @@ func (v view) awakeBecause(dryRun bool) (string, ledger.Cause) {
 		return run.ReasonHold, ledger.CauseBy(v.intent.Actors["hold-state"], "hold")
 	case v.want.By == hibernate.BySkip:
 		return run.ReasonSkip, ledger.CauseBy(v.intent.Actors["skip"], "skip")
-	case v.paused != "":
-		return run.ReasonPaused, ledger.Cause{Said: v.paused}
+	case v.paused.On:
+		return run.ReasonPaused, ledger.Cause{Said: v.paused.Said()}
 	case v.facts.Forbidden != "":
 		return run.ReasonWindow, ledger.Cause{Said: v.facts.Forbidden}
 	case dryRun:

@@ -63,12 +63,26 @@ type world struct {
 	denied atomic.Value // types of targets, of type []string
 	own    atomic.Value // the answer to what the agent runs on, of type ownMachines
 	held   atomic.Value // the steps of runs by the mark of their object, of type map[string][]executors.Holder
+
+	unpacked atomic.Int32 // looks at what steps recorded
 }
 
-// holders are the steps of runs that will put back an object.
-func (w *world) holders(mark string) []executors.Holder {
-	all, _ := w.held.Load().(map[string][]executors.Holder)
-	return all[mark]
+// holders are the steps of runs that will put back an object, without what they recorded where nobody asks
+// for that.
+func (w *world) holders(records bool) func(mark string) []executors.Holder {
+	if records {
+		w.unpacked.Add(1)
+	}
+	return func(mark string) []executors.Holder {
+		all, _ := w.held.Load().(map[string][]executors.Holder)
+		held := slices.Clone(all[mark])
+		for i := range held {
+			if !records {
+				held[i].Before = nil
+			}
+		}
+		return held
+	}
 }
 
 // denies are the types that the agent's configuration does not allow.

@@ -4,8 +4,6 @@ package runs
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +23,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
@@ -166,19 +163,7 @@ func (c *Controller) interests(cm *corev1.ConfigMap, l *store.LiveRun) bool {
 		return true
 	}
 	in := annotations.Intent(cm.Annotations)
-	return in.Abort.For(l.Head.Name) || in.Resume.For(l.Head.Name) || in.Approve.For(l.Head.Name) || in.Reject.For(l.Head.Name) || betweenSteps(l.Journal)
-}
-
-// betweenSteps says whether a run has no step at work, or holds steps that may
-// begin beside those at work: where it does not go on, a pause or a gate holds it.
-func betweenSteps(j run.Journal) bool {
-	beside := func(r run.Record) bool {
-		return r.Phase == run.StepRunning && plan.IsLoop(r.Type) || r.Phase == run.StepPending && strings.Contains(r.Path, "/")
-	}
-	if j.Section == plan.SectionSteps && slices.ContainsFunc(j.Steps, beside) {
-		return true
-	}
-	return j.Section == plan.SectionSteps && !slices.ContainsFunc(j.Steps, func(r run.Record) bool { return r.Phase == run.StepRunning })
+	return in.Abort.For(l.Head.Name) || in.Resume.For(l.Head.Name) || in.Approve.For(l.Head.Name) || in.Reject.For(l.Head.Name) || l.Journal.BetweenSteps()
 }
 
 // Observe takes in a live run as the watch shows it.

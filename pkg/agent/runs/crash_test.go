@@ -234,6 +234,33 @@ func TestARunThatIsTornAwayEndsInTheLedgerAlone(t *testing.T) {
 	}
 }
 
+// Nothing is left that could tell how a run ended which is torn away while its plan's ledger is lost.
+func TestARunThatIsTornAwayWhileItsLedgerIsLostIsTold(t *testing.T) {
+	for name, c := range map[string]struct{ spec, want string }{
+		"while it works": {"steps:\n- " + hold + "\n" + tell, "its plan's ledger is lost, too, so its end is recorded nowhere; its finally did not run, and nobody knows how far it came"},
+		"while it waits": {"requiresApproval: true\n" + oneHook, "its plan's ledger is lost, too, so its end is recorded nowhere; it had not begun"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, c.spec, func(w *world) {
+				w.plays()
+				w.cluster.DeleteAtOnce("configmaps", shop, annotations.LedgerName(nightly, planUID))
+				w.agent.Stores.Ledgers.Invalidate(types.NamespacedName{Namespace: shop, Name: nightly}, planUID)
+				w.cluster.DeleteAtOnce("configmaps", shop, runName)
+				w.after(time.Second)
+				for range 2 { // once is enough
+					if err := w.agent.CloseOrphans(t.Context(), types.NamespacedName{Namespace: shop, Name: nightly}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.wantEvent("Warning RunTornAway nightly: Run maint-run-nightly-1 was removed against its finalizer; its slot does not run again; " + c.want)
+				if n := strings.Count(strings.Join(w.events.All(), "\n"), "RunTornAway nightly"); n != 1 {
+					t.Errorf("it is told %d times", n)
+				}
+			})
+		})
+	}
+}
+
 // The namespace of a run may be made again for somebody else, with a plan of the same name.
 func TestARunThatIsTornAwayIsNotToldOnAnotherPlanOfTheName(t *testing.T) {
 	inWorld(t, "steps:\n- "+hold+"\n- "+hook+"}\n"+tell, func(w *world) {

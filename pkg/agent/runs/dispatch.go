@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
@@ -109,8 +110,8 @@ func stepKey(l *store.CachedRun, m workflow.Action) store.StepKey {
 
 // dispatch does what a move asks for. One act alone is done at once, and its
 // outcome goes into the next write; acts side by side run beside the workers.
-// more says that an outcome is there to be written.
-func (c *Controller) dispatch(ctx context.Context, l *store.CachedRun, next workflow.Action) (wake time.Time, more bool, err error) {
+// more says that an outcome is there to be written, or that what the move was decided on has changed.
+func (c *Controller) dispatch(ctx context.Context, l *store.CachedRun, next workflow.Action, on store.Basis) (wake time.Time, more bool, err error) {
 	var acts []workflow.Action
 	moves := next.All()
 	beside := len(moves)
@@ -128,6 +129,11 @@ func (c *Controller) dispatch(ctx context.Context, l *store.CachedRun, next work
 			continue
 		}
 		acts = append(acts, m)
+	}
+	if slices.ContainsFunc(acts, func(m workflow.Action) bool { return m.Act == workflow.ActPass && l.Journal.Idle(m.Path) }) {
+		if unchanged, err := c.Stores.Documents.Confirm(ctx, l.PlanKey(), on); err != nil || !unchanged {
+			return time.Time{}, err == nil, err
+		}
 	}
 	// Nothing may begin beside it, but in a rollout, where another node may be granted.
 	if beside == 1 && len(acts) == 1 && c.Steps.Count(l.Key()) == 0 && !l.RollsOut() {

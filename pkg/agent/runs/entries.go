@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,12 +12,25 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
-// errLedgerLost says that a run has a plan without a ledger. The plan claims the runs that live when
+// ledgerLostError says that a run has a plan without a ledger. The plan claims the runs that live when
 // it makes it anew: one that ended before that would be known nowhere, or be claimed after its end
 // by a plan that had just looked.
-var errLedgerLost = errors.New("its plan's ledger is lost and is still to be made anew") //nolint:gochecknoglobals // a sentinel for errors.Is
+type ledgerLostError struct {
+	lasts bool // for half a minute
+}
 
-// awaitLedger is errLedgerLost until a plan has made its ledger anew. A plan that is invalid makes
+// Error is error's.
+func (ledgerLostError) Error() string {
+	return "its plan's ledger is lost and is still to be made anew"
+}
+
+// ledgerLost notes that a look at a run found its plan without a ledger: once in each look.
+func (c *Controller) ledgerLost(l *store.CachedRun, now time.Time) ledgerLostError {
+	_, lasts := c.memory.refusals.Record(store.StepKey{Run: l.Key()}, now)
+	return ledgerLostError{lasts: lasts}
+}
+
+// awaitLedger is ledgerLostError until a plan has made its ledger anew. A plan that is invalid makes
 // none: a run that only has to be written down ends without it, half a minute later.
 func (c *Controller) awaitLedger(ctx context.Context, l *store.CachedRun, now time.Time) error {
 	led, err := c.Stores.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
@@ -26,23 +38,22 @@ func (c *Controller) awaitLedger(ctx context.Context, l *store.CachedRun, now ti
 		return err
 	}
 	phase := c.Stores.Documents.Plan(l.PlanKey()).Annotations[annotations.StatusPhase]
-	if _, final := c.memory.refusals.Record(store.StepKey{Run: l.Key()}, now); final && phase == string(trigger.PhaseInvalid) {
-		return nil
+	if lost := c.ledgerLost(l, now); !lost.lasts || phase != string(trigger.PhaseInvalid) {
+		return lost
 	}
-	return errLedgerLost
+	return nil
 }
 
 // ledgerAwaited is when a run whose plan has no ledger is looked at again, and, after half a minute, what
 // the plan says of it.
-func (c *Controller) ledgerAwaited(k types.NamespacedName) (wake time.Time, stuck string) {
-	now := c.Now()
+func (c *Controller) ledgerAwaited(k types.NamespacedName, lost ledgerLostError) (wake time.Time, stuck string) {
 	if l := c.Stores.Runs.Live(k); l != nil {
 		c.Plans.Add(l.PlanKey())
 	}
-	if _, final := c.memory.refusals.Record(store.StepKey{Run: k}, now); final {
-		return now.Add(heldDelay), errLedgerLost.Error()
+	if lost.lasts {
+		return c.Now().Add(heldDelay), lost.Error()
 	}
-	return now.Add(time.Second), ""
+	return c.Now().Add(time.Second), ""
 }
 
 // hasPlan says whether a run's plan is there and stays: otherwise its ledger goes, too.

@@ -1,7 +1,9 @@
 package runs
 
 import (
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
@@ -149,4 +151,48 @@ func TestARunWhoseLedgerNobodyMakesAnewEndsWithoutIt(t *testing.T) {
 			t.Errorf("it is %s: %s", j.Phase, j.Message)
 		}
 	})
+}
+
+// What is not to begin any more waits for no ledger that a plan does not make.
+func TestAPendingRunWhoseLedgerNobodyMakesAnewEndsWhereItIsNotToBegin(t *testing.T) {
+	slot := func(at time.Time) func(r *run.Run) {
+		return func(r *run.Run) {
+			r.Request = run.Request{Kind: run.BySchedule, Slot: &at, Local: at.Format(time.RFC3339) + "[UTC]", At: at}
+		}
+	}
+	for name, c := range map[string]struct {
+		spec  string
+		newer bool // a run of a newer slot is at work
+		want  string
+	}{
+		"a newer slot takes its place": {spec: "concurrencyPolicy: Replace\nrequiresApproval: true\n" + oneHook, newer: true, want: "a newer slot takes its place"},
+		"nobody approves it in time":   {spec: "requiresApproval: true\napprovalTimeout: 2m\n" + oneHook, want: "nobody approved or rejected it"},
+		"it may begin":                 {spec: oneHook},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.asked(c.spec, slot(time.Now().UTC()))
+				if c.want != "" {
+					w.begins("a")
+					w.after(time.Minute)
+					w.agent.stop()
+				}
+				if c.newer {
+					w.another(run.Running, func(r *run.Run) {
+						slot(time.Now().UTC().Add(time.Second))(r)
+					})
+				}
+				w.cluster.DeleteAtOnce("configmaps", shop, annotations.LedgerName(nightly, planUID))
+				w.cluster.Annotate(shop, nightly, annotations.StatusPhase, "Invalid")
+				w.begins("b")
+				w.after(5 * time.Minute)
+				if j := w.journal(); j.Phase.Ended() != (c.want != "") || !strings.HasPrefix(j.Message, c.want) || j.StartedAt != nil {
+					t.Errorf("it is %s: %q", j.Phase, j.Message)
+				}
+				w.did()
+				w.agent.stop()
+			})
+		})
+	}
 }

@@ -2,11 +2,10 @@ package runs
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/answers"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -36,37 +35,19 @@ func (c *Controller) consumeAnswers(ctx context.Context, l *store.CachedRun, ask
 	}
 	since, err := c.Status.RemoveHandled(ctx, cm, gone)
 	if err != nil {
+		c.memory.answered.Stays(cm, gone)
 		return err
 	}
 	c.memory.answered.Note(cm.UID, since)
-	if said := gone[annotations.Resume]; said != "" && sig.Resume == nil && !resumed(l.Journal, in.Resume, in.Actors["resume"]) {
+	if said := gone[annotations.Resume]; said != "" && sig.Resume == nil && !answers.Resumed(l.Journal, in.Resume, in.Actors["resume"]) {
 		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", document.Cut(said, 512))
 	}
 	for key, ask := range map[string]intent.RunRef{annotations.Approve: in.Approve, annotations.Reject: in.Reject} {
-		if said := gone[key]; said != "" && !takenUp(l.Journal, ask) {
+		if said := gone[key]; said != "" && !answers.Given(l.Journal, ask) {
 			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "AnswerIgnored", "%s: %s is ignored: nothing waits for that answer", key, said)
 		}
 	}
 	return nil
-}
-
-// resumed says whether a resume was taken up by an earlier look, which could not take it away.
-func resumed(j run.Journal, ask intent.RunRef, by intent.Actor) bool {
-	same := func(a *intent.Actor) bool { return a != nil && a.Name == by.Name && a.Reason == by.Reason }
-	answer := &workflow.Answer{Step: ask.Step}
-	return slices.ContainsFunc(j.Steps, func(r run.Record) bool {
-		return answer.Covers(r.Path) && (same(r.Resumed) || r.Drift != nil && same(r.Drift.Accepted))
-	})
-}
-
-// takenUp says whether an approval or a rejection was taken up.
-func takenUp(j run.Journal, ask intent.RunRef) bool {
-	if ask.Step == "" {
-		return j.Approved != nil || j.End != nil && j.End.Reason == run.ReasonRejected
-	}
-	return slices.ContainsFunc(j.Steps, func(r run.Record) bool {
-		return r.Approval != nil && (r.Path == ask.Step || strings.HasSuffix(r.Path, "/"+ask.Step))
-	})
 }
 
 // recordQuestions sends an Event for each step that began to ask a person.

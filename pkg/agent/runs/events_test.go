@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -64,22 +65,38 @@ func TestAResumeThatNothingWaitsForIsToldAfterOneThatWasTakenUp(t *testing.T) {
 	})
 }
 
-// One resume ends one suspend, also where the cache still shows it when the next one begins.
+// One resume ends one suspend, also where the cache still shows it when the next one begins, and where it
+// cannot be taken off the plan for a while. Once it is, another one ends the next.
 func TestAResumeIsTakenUpOnce(t *testing.T) {
+	takes := agenttest.When{User: "agent", Verb: "patch", Resource: "configmaps", Name: nightly}
 	for name, c := range map[string]struct{ spec, waits string }{
 		"among the steps": {"steps:\n- {name: one, type: suspend}\n- {name: two, type: suspend}\n", "two"},
 		"of the cleanup":  {"steps:\n- " + hook + "}\nfinally:\n- {name: one, type: suspend}\n- {name: two, type: suspend}\n", "finally/two"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, c.spec, func(w *world) {
-				w.plays()
-				w.cluster.Before(agenttest.When{User: "agent", Verb: "patch", Resource: "configmaps", Name: nightly}, func() { w.cluster.StallWatches("configmaps") })
-				w.says(annotations.Resume, runName)
-				w.after(time.Minute)
-				if rec := w.record(c.waits); rec.Phase != run.StepRunning || rec.Resumed != nil {
-					t.Errorf("step %s is %s, resumed by %v", c.waits, rec.Phase, rec.Resumed)
-				}
+		for how, then := range map[string]func(w *world){
+			"the watch is behind": func(w *world) {
+				w.cluster.Before(takes, func() { w.cluster.StallWatches("configmaps") })
+			},
+			"it cannot be taken away":           func(w *world) { w.cluster.Fail(takes, 3) },
+			"somebody writes on the plan again": func(w *world) { w.cluster.Refuse(takes, 10, http.StatusConflict, "it was written on") },
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				inWorld(t, c.spec, func(w *world) {
+					w.plays()
+					then(w)
+					w.says(annotations.Resume, runName)
+					w.after(time.Minute)
+					if rec := w.record(c.waits); rec.Phase != run.StepRunning || rec.Resumed != nil {
+						t.Fatalf("step %s is %s, resumed by %v", c.waits, rec.Phase, rec.Resumed)
+					}
+					if how != "it cannot be taken away" {
+						return
+					}
+					w.says(annotations.Resume, runName)
+					w.after(time.Minute)
+					w.ends(run.Succeeded, "")
+				})
 			})
-		})
+		}
 	}
 }

@@ -31,12 +31,18 @@ func (c *Controller) CloseOrphans(ctx context.Context, k types.NamespacedName) e
 		if led != nil {
 			entry, open = led.OpenEntry(l.Object.Name)
 		}
-		if !open { // it ended, and the watch was faster than our own reply; or another agent ended it
+		lost := led == nil && c.hasPlan(&store.CachedRun{Object: l.Object, Run: run.Run{PlanUID: c.planOf(l)}})
+		if !open && !lost { // it ended, and the watch was faster than our own reply; or another agent ended it
 			c.Stores.Runs.OrphanClosed(l.Key())
 			continue
 		}
-		if back, err := c.isThere(ctx, l); err != nil || back {
+		back, ended, err := c.isThere(ctx, l)
+		switch {
+		case err != nil || back:
 			return err
+		case lost:
+			c.dropOrphan(l, ended)
+			continue
 		}
 		if err := c.closeOrphan(ctx, k, l, entry); err != nil {
 			return err
@@ -45,22 +51,36 @@ func (c *Controller) CloseOrphans(ctx context.Context, k types.NamespacedName) e
 	return nil
 }
 
+// dropOrphan lets a run go whose plan's ledger is lost as well, and says, unless it has ended, what nothing else
+// will tell.
+func (c *Controller) dropOrphan(l *store.LiveRun, ended bool) {
+	what := "its finally did not run, and nobody knows how far it came"
+	if l.Object.Labels[annotations.LabelPhase] == string(run.Pending) {
+		what = "it had not begun"
+	}
+	if !ended {
+		c.ReportOrphan(l.Object, c.planOf(l), l.Object.Name, "its plan's ledger is lost, too, so its end is recorded nowhere; "+what)
+	}
+	c.Stores.Runs.OrphanClosed(l.Key())
+	c.release(l.Key())
+}
+
 // isThere says whether a run's object is there after all, and takes it up again: it was
-// not shown for a while, or somebody put it back.
-func (c *Controller) isThere(ctx context.Context, l *store.LiveRun) (bool, error) {
+// not shown for a while, or somebody put it back. ended says that it is there, and over.
+func (c *Controller) isThere(ctx context.Context, l *store.LiveRun) (back, ended bool, err error) {
 	cm, err := c.Clients.Kube.CoreV1().ConfigMaps(l.Object.Namespace).Get(ctx, l.Object.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return false, nil
+		return false, false, nil
 	case err != nil:
-		return false, fmt.Errorf("read run %s: %w", l.Key(), err)
+		return false, false, fmt.Errorf("read run %s: %w", l.Key(), err)
 	case cm.UID != l.Object.UID || !slices.Contains([]string{string(run.Pending), string(run.Running)}, cm.Labels[annotations.LabelPhase]):
-		return false, nil
+		return false, cm.UID == l.Object.UID, nil
 	}
 	c.Stores.Runs.OrphanClosed(l.Key())
 	c.Stores.Runs.Observe(cm)
 	c.Queue.Add(l.Key())
-	return true, nil
+	return true, false, nil
 }
 
 // closeOrphan ends the entry of a run that vanished, and says so.

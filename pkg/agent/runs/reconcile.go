@@ -38,14 +38,15 @@ const maxActs = 64
 func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
 	wake, err := c.advance(ctx, k)
 	stuck, unclaimed := "", errors.Is(err, errUnclaimed)
-	if !errors.Is(err, errLedgerLost) {
+	var lost ledgerLostError
+	if !errors.As(err, &lost) {
 		c.memory.refusals.Clear(store.StepKey{Run: k})
 	}
 	var held heldError
 	switch {
-	case errors.Is(err, errLedgerLost):
+	case errors.As(err, &lost):
 		err = nil
-		wake, stuck = c.ledgerAwaited(k)
+		wake, stuck = c.ledgerAwaited(k, lost)
 	case errors.As(err, &held):
 		stuck, wake, err = held.Error(), c.Now().Add(heldDelay), nil
 	case unclaimed: // whoever ends it wakes it
@@ -192,10 +193,14 @@ func (c *Controller) siblings(l *store.CachedRun) []trigger.ActiveRun {
 func (c *Controller) admit(ctx context.Context, l *store.CachedRun) (time.Time, error) {
 	on := c.Stores.Documents.Basis(l.PlanKey())
 	standing, err := c.standing(ctx, l)
-	if err != nil {
+	lost := errors.As(err, new(ledgerLostError))
+	if err != nil && !lost {
 		return time.Time{}, err
 	}
 	verdict, inDoubt := trigger.Admit(l.Run, standing), false // whether an earlier start may have been written
+	if lost && !verdict.Ends() {                              // what ends waits for the ledger when it closes
+		return time.Time{}, c.ledgerLost(l, standing.Now)
+	}
 	if verdict.Start {
 		if unchanged, err := c.Stores.Documents.Confirm(ctx, l.PlanKey(), on); err != nil || !unchanged {
 			c.Queue.Add(l.Key())
@@ -364,7 +369,7 @@ func (c *Controller) mayChange(ctx context.Context, l *store.CachedRun) bool {
 	})
 }
 
-// standing gathers what surrounds a pending run.
+// standing gathers what surrounds a pending run; with ledgerLostError, that its plan has no ledger.
 func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.AdmissionFacts, error) {
 	sig := c.signals(l)
 	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: sig.Approve.OfRun(), Reject: sig.Reject.OfRun(), Now: c.Now(), Abort: sig.Abort, Paused: sig.Held != "", Doubt: trigger.Doubt{Why: c.Clients.ClockDoubt()}, Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, c.siblings(l))}
@@ -373,19 +378,21 @@ func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.
 	if err != nil {
 		return s, err
 	}
+	var lost error
 	s.EntryOpen = ledger.IsOpen(l.Run.Name)
 	switch cm := c.Stores.Documents.Plan(l.PlanKey()); {
 	case cm == nil || string(cm.UID) != l.Run.PlanUID:
 		s.EntryOpen = true // its ledger went with its plan: it is aborted, not void
-	case ledger == nil && sig.Abort == nil && c.hasPlan(l):
-		return s, errLedgerLost
 	default:
+		if ledger == nil && c.hasPlan(l) {
+			lost = ledgerLostError{}
+		}
 		s.EntryOpen = s.EntryOpen || ledger == nil
 		s.Hold = c.holdOf(l, cm, c.Stores.Documents.Intent(cm), s.Now)
 	}
 	c.heldBy(ctx, l, &s)
 	if l.Run.Request.Kind != run.ByLabel || l.Run.Spec.Target == nil || sig.Abort != nil {
-		return s, nil
+		return s, lost
 	}
 	object, err := c.readTarget(ctx, l)
 	var gone targets.GoneError
@@ -399,7 +406,7 @@ func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.
 	default:
 		s.Target = object.Facts([]string{l.Run.Request.Label})
 	}
-	return s, nil
+	return s, lost
 }
 
 // heldBy finds started runs in the way. The locks say it too, but only after
@@ -445,6 +452,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 				continue
 			}
 		}
+		before := written
 		if changed(written.Journal, journal) {
 			fresh, err := c.write(ctx, l, journal)
 			if err != nil {
@@ -459,6 +467,8 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 			if l.Drains() {
 				c.Nodes.Enqueue()
 			}
+		}
+		if written != before || c.memory.answered.Left(asked, l.Run.Name) {
 			if err := c.consumeAnswers(ctx, l, asked, sig); err != nil && !errors.Is(err, queue.ErrConflict) {
 				return time.Time{}, err
 			}
@@ -476,7 +486,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 		if again, err := c.mayAct(ctx, l); err != nil || !again.IsZero() {
 			return again, err
 		}
-		wake, more, err := c.dispatch(ctx, l, next)
+		wake, more, err := c.dispatch(ctx, l, next, on)
 		if err != nil || !more {
 			return wake, err
 		}
@@ -573,24 +583,12 @@ func (c *Controller) store(ctx context.Context, l *store.CachedRun, object *core
 		return fresh, nil
 	}
 	c.Stores.Runs.Put(fresh)
-	if saysOther(l, fresh) {
+	// Only from here is that told, where it is written: whoever told the plan earlier would have
+	// it read the journal of before.
+	if was := trigger.ActiveRunOf(l.Run, l.Journal); trigger.ActiveRunOf(l.Run, j).SaysOther(was, l.Run.Spec.Target != nil) {
 		c.Plans.AddAfter(l.PlanKey(), status.Delay)
 	}
 	return fresh, nil
-}
-
-// saysOther says whether a plan's status says something else of a run than before. Only
-// from here is that told, where it is written: whoever told the plan earlier would have
-// it read the journal of before.
-func saysOther(before, now *store.CachedRun) bool {
-	was, is := trigger.ActiveRunOf(before.Run, before.Journal), trigger.ActiveRunOf(now.Run, now.Journal)
-	if now.Run.Spec.Target != nil && (was.Step != is.Step || was.Suspended != is.Suspended) { // it stands on the target
-		return true
-	}
-	if !was.Waits && !is.Waits && !was.Held && !is.Held {
-		return was.Stays != is.Stays
-	}
-	return was.Waits != is.Waits || was.Held != is.Held || was.Message != is.Message || was.Stays != is.Stays
 }
 
 // reread takes in what somebody else wrote on a run.

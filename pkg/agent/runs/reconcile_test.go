@@ -311,6 +311,36 @@ func TestAStepIsNotTriedAgainWhileChangeIsHeld(t *testing.T) {
 	}
 }
 
+// Nothing was done of a step that waits for a right. What holds it since is asked of the API server: a cache
+// may be behind.
+func TestAStepThatWaitedForARightBeginsNothingThatIsHeldSince(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec string
+		held bool
+		did  []string
+	}{
+		"a step":            {spec: "steps:\n- " + hook + ", timeout: 30m}\n", held: true, did: []string{"pass hook#1"}},
+		"a step of cleanup": {spec: "steps:\n- {name: ask, type: approval, timeout: 1s}\nfinally:\n- " + hook + "}\n", did: []string{"pass finally/hook#1", "pass finally/hook#1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, c.spec, func(w *world) {
+				for _, path := range []string{"hook", "finally/hook"} {
+					w.steps.does("pass "+path, is(refused(executors.ReasonForbidden)), done())
+				}
+				w.begins("a")
+				w.after(1500 * time.Millisecond)
+				w.cluster.StallWatches("namespaces")
+				w.namespaceSays(shop, annotations.ChangeStrategy, "Restrictive")
+				w.after(time.Minute)
+				w.did(c.did...)
+				if j := w.journal(); j.Phase.Ended() == c.held || (j.HeldSince != nil) != c.held {
+					t.Errorf("it is %s, held since %v: %q", j.Phase, j.HeldSince, j.Message)
+				}
+			})
+		})
+	}
+}
+
 func TestWhetherAPendingRunMayStart(t *testing.T) {
 	slot := func(r *run.Run) {
 		at := time.Now().UTC()

@@ -258,3 +258,10 @@ func (*Gates) Conditions(have string, list []metav1.Condition, now time.Time) st
 func (g *Gates) SubjectStrategy(q policy.Query) func(time.Time) schedule.Strategy {
 	return func(now time.Time) schedule.Strategy { return g.resolver.Strategy(q, now) }
 }
+
+// Values of change_management_change_pending.
+const (
+	PendingNone      = 0
+	PendingInitiated = 1
+	PendingBlocked   = 2
+)

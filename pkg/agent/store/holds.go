@@ -178,11 +178,7 @@ func (h *Holds) Release(k types.NamespacedName, path string, now time.Time) {
 	if r == nil || h.byMark[r.marks[path]] == nil {
 		return
 	}
-	for _, s := range h.byMark[r.marks[path]].steps {
-		if s.key == k && s.Path == path && s.Over.IsZero() {
-			s.Over = now
-		}
-	}
+	h.byMark[r.marks[path]].end(k, path, now)
 }
 
 // Drop notes that a run has ended, and forgets what was over long ago.
@@ -199,7 +195,7 @@ func (h *Holds) Drop(k types.NamespacedName, now time.Time) {
 	}
 	for _, mark := range r.marks {
 		if u := h.byMark[mark]; u != nil {
-			u.drop(k, now)
+			u.end(k, "", now)
 		}
 	}
 	for mark, u := range h.byMark {
@@ -209,9 +205,10 @@ func (h *Holds) Drop(k types.NamespacedName, now time.Time) {
 	}
 }
 
-func (u *heldObject) drop(k types.NamespacedName, now time.Time) {
+// end notes that a step of a run holds it no more; an empty path is for all of them.
+func (u *heldObject) end(k types.NamespacedName, path string, now time.Time) {
 	for _, s := range u.steps {
-		if s.key == k && s.Over.IsZero() {
+		if s.key == k && (path == "" || s.Path == path) && s.Over.IsZero() {
 			s.Over = now
 		}
 	}
@@ -231,15 +228,33 @@ func (h *Holds) forget(u *heldObject, before time.Time) bool {
 
 // Of are the holders of an object but for one step.
 func (h *Holds) Of(mark string, k types.NamespacedName, path string) []executors.Holder {
+	return h.with(map[*corev1.ConfigMap]map[string]json.RawMessage{}, mark, k, path)
+}
+
+// Lookup is who holds objects, for a look at many of them: it reads each run's journal once, and none
+// without records.
+func (h *Holds) Lookup(records bool) func(mark string) []executors.Holder {
+	read := map[*corev1.ConfigMap]map[string]json.RawMessage{}
+	return func(mark string) []executors.Holder {
+		if records {
+			return h.with(read, mark, types.NamespacedName{}, "")
+		}
+		out, _ := h.of(mark, types.NamespacedName{}, "")
+		return out
+	}
+}
+
+// with are the holders of an object with their records, by path, as read has them or comes to have them.
+func (h *Holds) with(read map[*corev1.ConfigMap]map[string]json.RawMessage, mark string, k types.NamespacedName, path string) []executors.Holder {
 	out, unread := h.of(mark, k, path)
-	journals := map[*corev1.ConfigMap]run.Journal{}
 	for i, object := range unread { // without the lock: a journal may be long
-		if _, there := journals[object]; !there {
-			journals[object] = h.read(object)
+		if read[object] == nil {
+			read[object] = map[string]json.RawMessage{}
+			for _, rec := range h.read(object).Steps {
+				read[object][rec.Path] = rec.Before
+			}
 		}
-		if rec := journals[object].Record(out[i].Path); rec != nil {
-			out[i].Before = rec.Before
-		}
+		out[i].Before = read[object][out[i].Path]
 	}
 	return out
 }

@@ -181,6 +181,47 @@ func TestWhatStepsRecordedTakesTheMemoryOfTheTexts(t *testing.T) {
 	}
 }
 
+// A run may hold thousands of objects, and somebody look at all of them.
+func TestALookAtManyObjectsReadsEachJournalOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		records bool
+		ended   bool
+		reads   int
+	}{
+		"with what was recorded":                         {records: true, reads: 2},
+		"with what was recorded by runs that have ended": {records: true, ended: true, reads: 2},
+		"who holds them alone":                           {},
+		"who holds them alone, by runs that have ended":  {ended: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rs, reads := NewRuns(agenttest.Keys()), 0
+			whole := rs.Holds.read
+			rs.Holds.read = func(cm *corev1.ConfigMap) run.Journal {
+				reads++
+				return whole(cm)
+			}
+			for _, name := range []string{"p", "q"} {
+				cm := heldMany(t, name, 500, 1_000)
+				rs.Observe(cm)
+				if c.ended {
+					rs.Holds.Drop(keyOf(cm), time.Unix(0, 0))
+					rs.Drop(keyOf(cm), 6)
+				}
+			}
+			of := rs.Holds.Lookup(c.records)
+			for i := range 1_000 {
+				mark := fmt.Sprintf("%s-%d", string("pq"[i%2]), i/2)
+				if got := of(mark); len(got) != 1 || c.records && ObjectIDOf(got[0].Before) != mark {
+					t.Fatalf("of %s it knows %d holders", mark, len(got))
+				}
+			}
+			if reads != c.reads {
+				t.Errorf("%d journals are read", reads)
+			}
+		})
+	}
+}
+
 // What a tenant writes over a run does not become the record of what was there.
 func TestARunThatIsWrittenOverKeepsItsRecords(t *testing.T) {
 	rs := NewRuns(agenttest.Keys())

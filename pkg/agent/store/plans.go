@@ -219,3 +219,25 @@ func (p *Plans) Count() (valid, broken int) {
 	}
 	return valid, broken
 }
+
+// ReadinessLook is what a look at a plan's readiness found, and of what it was a look.
+type ReadinessLook struct {
+	Done    bool
+	Ready   trigger.Readiness
+	Version uint64 // of the plan
+	Newest  string // the run that the plan would have begun with
+	Looks   int    // in a row that found it not ready
+}
+
+// Mirror is what stands in the way of telling the users of a plan's target.
+type Mirror struct {
+	Digest  string    // of what was written last
+	Problem string    // why it could not be written
+	Again   time.Time // when to try again
+	Seen    bool      // on the target, when that was looked at last; a plan of the same name may have left it
+	// On, Prefix and Account are where it stands and who writes it.
+	On      *plan.ObjectRef
+	Prefix  string
+	Account string
+	Cluster *client.Cluster // where it stands; nil: on the plan's own
+}

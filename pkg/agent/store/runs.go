@@ -588,3 +588,13 @@ func sortRuns(rs []*LiveRun) {
 		return cmp.Or(run.Compare(a.Head, b.Head), strings.Compare(a.Object.Name, b.Object.Name), strings.Compare(a.Object.Namespace, b.Object.Namespace))
 	})
 }
+
+// StepKey is one step of one run.
+type StepKey struct {
+	Run  types.NamespacedName
+	Path string
+	Look bool // a look at what the step did, beside the step itself
+}
+
+// String names a step as the ranking does: two steps of a plan are two holders.
+func (s StepKey) String() string { return s.Run.String() + "/" + s.Path }

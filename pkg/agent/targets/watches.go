@@ -173,7 +173,7 @@ func (t *Watches) source(wk Key) informer.Source {
 	if wk.Names {
 		source.Patience = 0 // nobody is told of it
 		source.Pause = func(failed int, err error) time.Duration {
-			if wk.refusal(err) != nil {
+			if wk.refusal(err) != nil && !apierrors.IsNotFound(err) { // a kind may come at any time
 				return refusedPause
 			}
 			return informer.Backoff(failed, err)
@@ -218,8 +218,15 @@ func (wk Key) slimWatched(o runtime.Object, _ any) any {
 	return o
 }
 
-// refusal says that the account may not look, or that nobody can.
+// refusal says that the account may not look, that nobody can, or that there is nothing to look at.
 func (wk Key) refusal(err error) error {
+	if apierrors.IsNotFound(err) {
+		where := "this cluster"
+		if wk.Where.Name != "" {
+			where = "K8SCluster " + wk.Where.Name
+		}
+		return fmt.Errorf("%s does not serve %s, the kind of its target, any more: %w", where, wk.Resource.GroupResource(), err)
+	}
 	if apierrors.IsMethodNotSupported(err) {
 		return fmt.Errorf("the API server lets nobody list and watch %s, which the plan's label triggers need: %w", wk.Resource.GroupResource(), err)
 	}

@@ -269,6 +269,32 @@ func TestAnAccountThatMayNotWatch(t *testing.T) {
 	})
 }
 
+// An API server that begins says 404 of kinds that it has not read yet.
+func TestATargetWhoseKindIsNotServed(t *testing.T) {
+	play(t, func(ctx context.Context, w *world) {
+		w.api.Put(app("orders"))
+		serves := w.api.Refuse(agenttest.When{Resource: "apps"}, agenttest.Always, 404, "the server could not find the requested resource")
+		seen := w.Keep(ctx, named("p1"), labels(), "orders")
+		w.news()
+		if o, why := seen.Get("shop", "orders"); o != nil || !strings.HasPrefix(why, "apps.example.org in namespace shop cannot be read yet: ") {
+			w.Errorf("at once it is said: %v, %q", o, why)
+		}
+		w.pass(31 * time.Second)
+		added, _, _ := w.news()
+		w.expect("its plans hear that it lasts", added, "p1")
+		if o, why := seen.Get("shop", "orders"); o != nil || !strings.HasPrefix(why, "this cluster does not serve apps.example.org, the kind of its target, any more: ") || w.IsWatched(named("p1")) {
+			w.Errorf("it is said: %v, %q", o, why)
+		}
+		serves()
+		w.pass(31 * time.Second)
+		added, _, _ = w.news()
+		w.expect("when it is served again", added, "p1")
+		if o, why := seen.Get("shop", "orders"); o == nil {
+			w.Errorf("when it is served again: %q", why)
+		}
+	})
+}
+
 func TestAwaitingATarget(t *testing.T) {
 	for name, c := range map[string]struct {
 		there    bool
