@@ -35,7 +35,7 @@ func (o *installOptions) elsewhere(ctx context.Context, a *applier, live objects
 
 // standsIn is the refusal where a namespace has an agent's Deployment, or one shows itself there.
 func (o *installOptions) standsIn(ctx context.Context, a *applier, namespace string) error {
-	there := (&uninstallOptions{namespace: namespace}).own("apps/v1", "Deployment", annotations.AgentName)
+	there := objectIn(namespace, "apps/v1", "Deployment", annotations.AgentName)
 	found, err := a.read(ctx, []*unstructured.Unstructured{there})
 	if err != nil {
 		return err
