@@ -77,7 +77,7 @@ func TestWhatANameFinds(t *testing.T) {
 		{name: "a plan that is of the other kind", arg: "hibernate-plan/orders", code: 1, err: "shop/orders is a plan and no hibernate plan; see 'kubectl maint list'"},
 		{name: "a run, which is not asked for", arg: "run/orders-a", code: 1, err: "shop/maint-run-orders-a is a run and no plan or policy; see 'kubectl maint list'"},
 		{name: "no policy of that name", arg: "policy/nigh", code: 1, err: `there is no policy "nigh" in namespace shop; did you mean "night"?`},
-		{name: "nothing", arg: "ghost", code: 1, err: `there is no plan or policy "ghost" in namespace shop; see 'kubectl maint list'`},
+		{name: "nothing", arg: "ghost", code: 1, err: `there is no plan or policy "ghost" in namespace shop; see 'kubectl maint list'; nor is there a node of that name`},
 		{name: "what begins alike is suggested", arg: "nightly", code: 1, err: `there is no plan or policy "nightly" in namespace shop; did you mean "night"?`},
 		{name: "what shares three letters is suggested", arg: "ordinal", code: 1, err: `there is no plan or policy "ordinal" in namespace shop; did you mean "orders"?`},
 		{name: "a slip of the pen in a node's name", arg: "worker-11", code: 1, err: `there is no plan or policy "worker-11" in namespace shop; see 'kubectl maint list'; or did you mean node/worker-1?`},
