@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -366,6 +367,8 @@ func TestLedgers(t *testing.T) {
 func TestTheAgentIsFoundWhereverItRuns(t *testing.T) {
 	elsewhere := cmdtest.Agent()
 	elsewhere.Namespace = "tools"
+	holder, since := elsewhere.Data["identity"], metav1.NewMicroTime(cmdtest.Now())
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "tools", Name: annotations.LeaseName}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, AcquireTime: &since, RenewTime: &since}}
 	for _, c := range []struct {
 		name, named string
 		objects     []runtime.Object
@@ -373,7 +376,7 @@ func TestTheAgentIsFoundWhereverItRuns(t *testing.T) {
 		missing     bool
 	}{
 		{name: "in the usual namespace", objects: []runtime.Object{cmdtest.Agent()}, want: "maint-system"},
-		{name: "in another one", objects: []runtime.Object{elsewhere}, want: "tools"},
+		{name: "in another one", objects: []runtime.Object{elsewhere, lease}, want: "tools"},
 		{name: "in one that is named", named: "tools", objects: []runtime.Object{elsewhere, cmdtest.Agent()}, want: "tools"},
 		{name: "not in the one that is named", named: "ops", objects: []runtime.Object{elsewhere}, want: "ops", missing: true},
 		{name: "nowhere", want: "maint-system", missing: true},
