@@ -1,6 +1,7 @@
 package document
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -61,6 +62,14 @@ func DNSLabel(s string) bool {
 // API server asks of every name (ValidatePathSegmentName of apimachinery).
 func ObjectName(s string) bool {
 	return s != "" && s != "." && s != ".." && !strings.ContainsAny(s, "/%")
+}
+
+// NotNaming says why s cannot name what is meant, such as "an object"; empty: it can.
+func NotNaming(s, meant string) string {
+	if ObjectName(s) {
+		return ""
+	}
+	return fmt.Sprintf("%q cannot name %s: no name is . or .., or has / or %% in it", Cut(s, 100), meant)
 }
 
 // isLabel says whether s is made of a to z, 0 to 9 and, between them, dashes. Every name in every

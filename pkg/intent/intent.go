@@ -92,6 +92,14 @@ type RunRef struct {
 // For says whether the intent is for the run.
 func (a RunRef) For(run string) bool { return a.Run != "" && a.Run == run }
 
+// Said is the run, or the step of it.
+func (a RunRef) Said() string {
+	if a.Step != "" {
+		return "step " + a.Step + " of run " + a.Run
+	}
+	return "run " + a.Run
+}
+
 // Said is what somebody did, by whom as far as known, and why: aborted by jane
 // (unverified): deploy window moved.
 func (a Actor) Said(what string) string {

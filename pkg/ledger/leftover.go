@@ -99,9 +99,12 @@ func (l Ledger) withoutCleanup(these func(Leftover) bool) Ledger {
 	return l
 }
 
-// Acknowledge forgets what a run left: somebody knows.
-func (l Ledger) Acknowledge(run string) Ledger {
-	l.Left = slices.DeleteFunc(slices.Clone(l.Left), func(o Leftover) bool { return o.Run == run })
+// by says whether a run left it, or, where one is named, a step of it.
+func (o Leftover) by(run, step string) bool { return o.Run == run && (step == "" || o.Step == step) }
+
+// Acknowledge forgets what a run left, or, where one is named, a step of it: somebody knows.
+func (l Ledger) Acknowledge(run, step string) Ledger {
+	l.Left = slices.DeleteFunc(slices.Clone(l.Left), func(o Leftover) bool { return o.by(run, step) })
 	return l
 }
 
@@ -111,10 +114,10 @@ func (l Ledger) PutBack(run, step string) Ledger {
 	return l
 }
 
-// LeftBy says whether a run had left something by an instant that nobody has
+// LeftBy says whether a run, or a step of it, had left something by an instant that nobody has
 // acknowledged.
-func (l Ledger) LeftBy(run string, at time.Time) bool {
-	return run != "" && slices.ContainsFunc(l.Left, func(o Leftover) bool { return o.Run == run && o.At.Before(at) })
+func (l Ledger) LeftBy(run, step string, at time.Time) bool {
+	return run != "" && slices.ContainsFunc(l.Left, func(o Leftover) bool { return o.by(run, step) && o.At.Before(at) })
 }
 
 // LeftMessage names what was left by the plan's runs, which are in its namespace, in one

@@ -86,7 +86,11 @@ func TestWhatARunDidNotPutBackIsKeptUntilSomebodyKnowsOrItIsAsItWas(t *testing.T
 	if d := trigger.Decide(f); len(d.Ledger.Left) != 1 {
 		t.Errorf("a resume that was meant for the run's suspend acknowledges what it left: %+v", d.Ledger.Left)
 	}
-	f.State.ResumeSeen = coretest.Clock("02:31")
+	f.State.ResumeSeen, f.Plan.Intent.Resume.Step = coretest.Clock("02:31"), "a"
+	if d := trigger.Decide(f); len(d.Ledger.Left) != 1 {
+		t.Errorf("the resume of a step that left nothing acknowledges what another one left: %+v", d.Ledger.Left)
+	}
+	f.Plan.Intent.Resume.Step = ""
 	d := trigger.Decide(f)
 	if !d.Changed || len(d.Ledger.Left) != 0 || d.Ledger.LeftMessage("shop") != "" {
 		t.Errorf("acknowledged: changed %t, %+v", d.Changed, d.Ledger.Left)
@@ -214,27 +218,32 @@ func TestWhatAStepFoundIsKeptAsFarAsItIsSmall(t *testing.T) {
 func TestWhoLeftWhatByWhen(t *testing.T) {
 	l := left("a", "b")
 	for name, c := range map[string]struct {
-		run  string
-		at   string
-		want bool
+		run, step string
+		at        string
+		want      bool
 	}{
-		"before it left something": {"run-1", "02:29", false},
-		"at the instant":           {"run-1", "02:30", false},
-		"after it":                 {"run-1", "02:31", true},
-		"another run":              {"run-2", "02:31", false},
-		"no run":                   {"", "02:31", false},
+		"before it left something": {"run-1", "", "02:29", false},
+		"at the instant":           {"run-1", "", "02:30", false},
+		"after it":                 {"run-1", "", "02:31", true},
+		"another run":              {"run-2", "", "02:31", false},
+		"no run":                   {"", "", "02:31", false},
+		"a step of it":             {"run-1", "b", "02:31", true},
+		"a step that left nothing": {"run-1", "c", "02:31", false},
 	} {
-		if got := l.LeftBy(c.run, coretest.Clock(c.at)); got != c.want {
+		if got := l.LeftBy(c.run, c.step, coretest.Clock(c.at)); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
 	if got := l.PutBack("run-2", "a").PutBack("run-1", "c").Left; len(got) != 2 {
 		t.Errorf("what another run or step put back: %+v", got)
 	}
-	if got := l.Acknowledge("run-2").Left; len(got) != 2 {
+	if got := l.Acknowledge("run-2", "").Left; len(got) != 2 {
 		t.Errorf("what another run left is acknowledged: %+v", got)
 	}
-	if got := l.Acknowledge("run-1").Left; len(got) != 0 {
+	if got := l.Acknowledge("run-1", "a").Left; len(got) != 1 || got[0].Step != "b" {
+		t.Errorf("one step is acknowledged: %+v", got)
+	}
+	if got := l.Acknowledge("run-1", "").Left; len(got) != 0 {
 		t.Errorf("acknowledged: %+v", got)
 	}
 	one := l.PutBack("run-1", "b")
@@ -289,7 +298,7 @@ func TestAFailedCleanupIsKeptUntilSomebodyKnowsOrALaterRunSucceeds(t *testing.T)
 	is("aborted", "not put back by run r-1, step down: no right", "not cleaned up by run r-1, step onFailure/undo: answered 404", "not cleaned up by run r-1, step finally/up: answered 404", "not cleaned up by run r-1, step finally/g: answered 404")
 	ended("r-2", run.Replaced, false, broke("finally/up"))
 	is("it failed again", "not put back by run r-1, step down: no right", "not cleaned up by run r-1, step onFailure/undo: answered 404", "not cleaned up by run r-1, step finally/g: answered 404", "not cleaned up by run r-2, step finally/up: answered 404")
-	if got := l.Acknowledge("r-1").LeftMessage("shop"); got != "not cleaned up by run r-2, step finally/up: answered 404; do it by hand, and acknowledge it: 'kubectl maint -n shop resume r-2'" {
+	if got := l.Acknowledge("r-1", "").LeftMessage("shop"); got != "not cleaned up by run r-2, step finally/up: answered 404; do it by hand, and acknowledge it: 'kubectl maint -n shop resume r-2'" {
 		t.Errorf("when what r-1 left is acknowledged: %q", got)
 	}
 	ended("r-3", run.Aborted, false)

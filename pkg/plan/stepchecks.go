@@ -75,8 +75,8 @@ func checkRef(path string, ref ResourceRef, at document.Reporter) {
 			at(path+"."+f.field, "is missing; write it like %s", f.example)
 		}
 	}
-	if ref.Name != "" && !expr.IsTemplate(ref.Name) && !document.ObjectName(ref.Name) {
-		at(path+".name", "%q cannot name an object: no name is . or .., or has / or %% in it", document.Cut(ref.Name, 100))
+	if fault := document.NotNaming(ref.Name, "an object"); fault != "" && ref.Name != "" && !expr.IsTemplate(ref.Name) {
+		at(path+".name", "%s", fault)
 	}
 	if strings.Count(ref.APIVersion, "/") > 1 {
 		at(path+".apiVersion", "%q is no apiVersion; write it like apps/v1 or v1", ref.APIVersion)

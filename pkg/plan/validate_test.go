@@ -141,6 +141,7 @@ func TestParseRefuses(t *testing.T) {
 		{planText("", "- {name: a, type: exec, onRestart: again, properties: {pod: {name: db-0}, command: [ls]}}"), `spec.steps[0].onRestart: must be fail or retry, is "again"`},
 		{planText("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod}]}"), "spec.steps[0].requires[0]: needs exactly one of objectName and matchLabels"},
 		{planText("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod, objectName: a}, {name: b, apiVersion: v1, kind: Pod, objectName: a}]}"), `spec.steps[0].requires[1].name: "b" appears twice`},
+		{planText("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod, objectName: a/b}]}"), `spec.steps[0].requires[0].objectName: "a/b" cannot name an object: no name is . or .., or has / or % in it`},
 		{planText("", "- {name: a, type: suspend, requires: [{name: b, kind: Pod, objectName: a}]}"), "spec.steps[0].requires[0].apiVersion: is missing; write it like apps/v1"},
 		{planText("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod, objectName: '${run.name}'}]}"), "spec.steps[0].requires[0].objectName: is taken as it stands: it cannot hold an expression"},
 		// steps that hold steps

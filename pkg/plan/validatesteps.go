@@ -212,8 +212,8 @@ func (v *validator) requires(path string, s Step) {
 		if (r.ObjectName == "") == (r.MatchLabels == nil) {
 			v.Fault(at, "needs exactly one of objectName and matchLabels")
 		}
-		if r.ObjectName != "" && !document.ObjectName(r.ObjectName) && !expr.IsTemplate(r.ObjectName) {
-			v.Fault(at+".objectName", "%q cannot name an object", document.Cut(r.ObjectName, 100))
+		if fault := document.NotNaming(r.ObjectName, "an object"); fault != "" && r.ObjectName != "" && !expr.IsTemplate(r.ObjectName) {
+			v.Fault(at+".objectName", "%s", fault)
 		}
 		expr.CheckTemplates(map[string]any{"objectName": r.ObjectName, "namespace": r.Namespace}, []string{}, func(field string, _ error) {
 			v.Fault(at+"."+field, "is taken as it stands: it cannot hold an expression")

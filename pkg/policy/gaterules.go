@@ -69,8 +69,8 @@ func (v *policyChecker) gate(path string, g GateRule) {
 	case g.Namespace != "" && !document.DNSLabel(g.Namespace):
 		v.Fault(path+".namespace", "%q cannot name a namespace", document.Cut(g.Namespace, 100))
 	}
-	if g.Name != "" && !document.ObjectName(g.Name) {
-		v.Fault(path+".name", "%q cannot name an object", document.Cut(g.Name, 100))
+	if fault := document.NotNaming(g.Name, "an object"); g.Name != "" && fault != "" {
+		v.Fault(path+".name", "%s", fault)
 	}
 	if g.Name != "" && g.Selector != nil {
 		v.Fault(path+".selector", "stands beside name; write one of them, or neither for all of the kind")

@@ -50,7 +50,7 @@ func TestParsePolicyTellsEachFaultWithItsPathAndWhatToWrite(t *testing.T) {
 		{"strategy: Restrictive\ngates: [{apiVersion: apps/v1, kind: Deployment, knob: flux}]", "spec.gates[0].knob: flux is for kinds of the groups *.toolkit.fluxcd.io, not for Deployment of apps/v1"},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: {path: spec.mode, closed: manual}}]", "spec.gates[0].knob.open: is missing"},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, name: a, selector: {}, knob: crossplane}]", "spec.gates[0].selector: stands beside name"},
-		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, name: ../a, knob: crossplane}]", `spec.gates[0].name: "../a" cannot name an object`},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, name: ../a, knob: crossplane}]", `spec.gates[0].name: "../a" cannot name an object: no name is . or .., or has / or % in it`},
 		{"strategy: Restrictive\ngates: [{apiVersion: a/b/c, kind: X, knob: crossplane}]", `spec.gates[0].apiVersion: "a/b/c" is no apiVersion; write it like apps/v1`},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, namespace: Shop, knob: crossplane}]", `spec.gates[0].namespace: "Shop" cannot name a namespace`},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: nothing-like-it}]", "spec.gates[0].knob: "},

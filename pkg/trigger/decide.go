@@ -459,11 +459,11 @@ func (d *decider) usedNext() {
 	d.out.Skip = &d.f.Plan.Intent.Skip
 }
 
-// acknowledged forgets what an ended run left, where somebody resumes that run since:
+// acknowledged forgets what an ended run, or a step of it, left, where somebody resumes that run since:
 // they know of it. Who resumed it before meant its suspend.
 func (d *decider) acknowledged() {
-	if run := d.f.Plan.Intent.Resume.Run; d.out.Ledger.LeftBy(run, d.f.State.ResumeSeen) {
-		d.write(d.out.Ledger.Acknowledge(run))
+	if of := d.f.Plan.Intent.Resume; d.out.Ledger.LeftBy(of.Run, of.Step, d.f.State.ResumeSeen) {
+		d.write(d.out.Ledger.Acknowledge(of.Run, of.Step))
 	}
 }
 

@@ -226,11 +226,14 @@ func (a *advance) mayBegin(props plan.ForEachNodeProperties, path string, c coun
 	}
 	if need := props.Estimate.Or(0); need > 0 && !a.sig.ClosesAt.IsZero() && a.now.Add(need).After(a.sig.ClosesAt) {
 		a.waits(path, a.sig.ClosesAt)
-		a.says(path, c, fmt.Sprintf("the next would take about %s, and the window closes at %s", need, a.sig.ClosesAt.UTC().Format(time.RFC3339)))
+		a.says(path, c, fmt.Sprintf(NextWouldTake+"%s, and the window closes at %s", need, a.sig.ClosesAt.UTC().Format(time.RFC3339)))
 		return 0
 	}
 	return most
 }
+
+// NextWouldTake begins what a rollout says whose next node does not fit in what is left of the window.
+const NextWouldTake = "the next would take about "
 
 // room is how many more nodes may become unavailable. Those that an earlier run
 // left cordoned count, but for the last place: else one node whose steps always

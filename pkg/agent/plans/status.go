@@ -178,8 +178,8 @@ func (c *Controller) consume(ctx context.Context, cm *corev1.ConfigMap, f trigge
 	for in, ask := range map[string]intent.RunRef{annotations.Abort: f.Plan.Intent.Abort, annotations.Resume: f.Plan.Intent.Resume, annotations.Approve: f.Plan.Intent.Approve, annotations.Reject: f.Plan.Intent.Reject} {
 		if ask.Run != "" && !lives(f, d, ask.Run) {
 			gone[in] = cm.Annotations[in]
-			if in == annotations.Resume && f.State.Ledger != nil && f.State.Ledger.LeftBy(ask.Run, f.State.ResumeSeen) {
-				c.Telemetry.Events.Eventf(cm, corev1.EventTypeNormal, "LeftoversAcknowledged", "Somebody knows what run %s did not put back: %s", ask.Run, f.Plan.Intent.Actors["resume"].Said("acknowledged"))
+			if in == annotations.Resume && f.State.Ledger != nil && f.State.Ledger.LeftBy(ask.Run, ask.Step, f.State.ResumeSeen) {
+				c.Telemetry.Events.Eventf(cm, corev1.EventTypeNormal, "LeftoversAcknowledged", "Somebody knows what %s did not put back: %s", ask.Said(), f.Plan.Intent.Actors["resume"].Said("acknowledged"))
 				continue
 			}
 			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s is ignored: there is no such active run", in, document.Cut(gone[in], 200))

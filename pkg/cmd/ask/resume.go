@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
@@ -54,7 +55,7 @@ change is accepted. If the run is in a suspend step at that time, the same comma
 that step, too.
 
 For a run that has ended and could not restore or clean up something, resume confirms that you know,
-and its plan no longer reports it. --all ends the pause of the namespace, with -A that
+and its plan no longer reports it; RUN/STEP does that for one step. --all ends the pause of the namespace, with -A that
 of the whole cluster; plans that were paused by name stay paused.`,
 		Example: `  kubectl maint resume orders-weekly
   kubectl maint resume maint-run-orders-weekly-k2x7a`,
@@ -170,7 +171,7 @@ func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name strin
 func (o *resumeOptions) resumeOne(ctx context.Context, k *factory.Cluster, found resumed, agent func() agentSeen) error {
 	switch {
 	case found.gone != nil:
-		return o.acknowledge(ctx, k, *found.gone)
+		return o.acknowledge(ctx, k, *found.gone, found.gone.Run.Name)
 	case found.Node != nil:
 		return o.resumeNode(ctx, k, found.Node, agent())
 	case found.Document.Labels[annotations.LabelKind] == annotations.KindRun:
@@ -348,15 +349,12 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	if err != nil {
 		return err
 	}
-	if r.Journal.Phase.Ended() && r.Journal.CleanupFailed() && step == "" {
-		return o.acknowledge(ctx, k, r)
-	}
 	if r.Journal.Phase.Ended() {
-		return fmt.Errorf("run %s has ended (%s): there is nothing to resume", cm.Name, r.Journal.Phase)
+		return o.resumeEnded(ctx, k, r, step)
 	}
 	about, wanted, not := r, cm.Name, "run "+cm.Name+" is not suspended now"+view.Colon(print.New(o.Env, o.Zone).RunHead(r))
 	if step != "" {
-		rec, err := stepOf(r, step)
+		rec, err := view.StepOf(r, step)
 		if err != nil {
 			return err
 		}
@@ -395,12 +393,28 @@ func (o *resumeOptions) askRun(ctx context.Context, k *factory.Cluster, r view.R
 	return askRun(ctx, o.Factory, k, r, annotations.Resume, wanted, o.reason, &o.DryRun)
 }
 
-// acknowledge notes that somebody knows what an ended run did not restore.
-func (o *resumeOptions) acknowledge(ctx context.Context, k *factory.Cluster, r view.Run) error {
-	if err := o.askRun(ctx, k, r, r.Run.Name); err != nil {
+// resumeEnded acknowledges what an ended run, or one step of it, left.
+func (o *resumeOptions) resumeEnded(ctx context.Context, k *factory.Cluster, r view.Run, step string) error {
+	wanted, j := r.Run.Name, r.Journal
+	if step != "" {
+		rec, err := view.StepOf(r, step)
+		if err != nil {
+			return err
+		}
+		wanted, step, j.Steps = r.Run.Name+"/"+rec.Path, rec.Path, []run.Record{*rec}
+	}
+	if !j.CleanupFailed() {
+		return fmt.Errorf("run %s has ended (%s)%s: there is nothing to resume", r.Run.Name, j.Phase, view.Prefix(", and left nothing of step ", step))
+	}
+	return o.acknowledge(ctx, k, r, wanted)
+}
+
+// acknowledge notes that somebody knows what was not restored: all that a run left, or what a step did.
+func (o *resumeOptions) acknowledge(ctx context.Context, k *factory.Cluster, r view.Run, wanted string) error {
+	if err := o.askRun(ctx, k, r, wanted); err != nil {
 		return err
 	}
-	return o.Report(o.IOStreams, false, "run/%s: what it did not put back or clean up is acknowledged%s; it stays as it is", r.Run.Name, o.Mark())
+	return o.Report(o.IOStreams, false, "run/%s: what it did not put back or clean up is acknowledged%s; it stays as it is", wanted, o.Mark())
 }
 
 func (o *resumeOptions) resumeAll(ctx context.Context, k *factory.Cluster) error {

@@ -113,6 +113,10 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 	if err != nil {
 		return err
 	}
+	if watch.TriggerWaits(ctx, k, is) {
+		asked := view.AskedRun(is)
+		return exit.Errorf(exit.CodeNotNow, "run %s of the plan is asked for already, and has not begun: %s shows what it waits for, %s takes its trigger back; nothing was asked", asked, o.Suggest().Why(is.Name), o.Suggest().Abort(asked))
+	}
 	if _, err := validSpec(is); err != nil || o.Client() {
 		return err
 	}

@@ -193,6 +193,7 @@ func TestApproveAndReject(t *testing.T) {
 
 func TestRetry(t *testing.T) {
 	next := annotations.RetryName("orders", "u-orders", "maint-run-orders-a")
+	triggered := annotations.RunName("orders", "u-orders", run.Request{Kind: run.ByToken, Token: "t1"})
 	newest := func(name string) *corev1.ConfigMap {
 		return cmdtest.Ledger(ledger.Ledger{Last: &ledger.LastRun{Name: name, Phase: run.Failed}})
 	}
@@ -214,6 +215,8 @@ func TestRetry(t *testing.T) {
 		{name: "a plan of rehearsals alone", world: objects(rehearsed), line: "retry orders", code: 1, err: "run maint-run-orders-a is the newest of plan orders\nerror: run maint-run-orders-a was a dry run, which changed nothing that a retry could repeat: ask for a new one with 'kubectl maint trigger orders --dry-run=run'\n"},
 		{name: "a run that is not the newest", world: objects(ended("Failed", failed), newest("maint-run-orders-b")), line: "retry orders-a", code: 1, err: "error: run maint-run-orders-a is not the newest of its plan: that is maint-run-orders-b (Failed)\n"},
 		{name: "another run of the plan lives", world: objects(ended("Failed", failed), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-b")), line: "retry orders-a", code: 3, err: "error: run maint-run-orders-b of the plan is active: 'kubectl maint status maint-run-orders-b' shows how far it is, 'kubectl maint abort maint-run-orders-b' ends it\n"},
+		{name: "a trigger of the plan waits", world: objects(ended("Failed", failed), newest("maint-run-orders-a")), notes: []string{annotations.Trigger, "t1"}, line: "retry orders-a", code: 3, err: "error: run " + triggered + " of the plan is asked for already, and has not begun: 'kubectl maint why orders' shows what it waits for, 'kubectl maint abort " + triggered + "' takes its trigger back; nothing was asked\n"},
+		{name: "a trigger of the plan waits, and the plan is named", world: objects(ended("Failed", failed), newest("maint-run-orders-a")), notes: []string{annotations.Trigger, "t1"}, line: "retry orders --dry-run", code: 3, err: "run maint-run-orders-a is the newest of plan orders\nerror: run " + triggered + " of the plan is asked for already, and has not begun: 'kubectl maint why orders' shows what it waits for, 'kubectl maint abort " + triggered + "' takes its trigger back; nothing was asked\n"},
 		{name: "a ledger that may not be read", world: objects(ended("Failed", failed)), before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, line: "retry orders-a", code: 1, err: "Error from server (Forbidden): list runs: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"},
 		{name: "and wait for its end", world: objects(ended("Failed", failed), newest("maint-run-orders-a")), line: "retry orders-a --wait", before: func(o *cmdtest.Cluster) {
 			o.Told(map[string]func(){"waiting for run": cmdtest.Later(func() {

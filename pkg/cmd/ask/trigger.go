@@ -157,7 +157,7 @@ func (o *triggerOptions) check(ctx context.Context, k *factory.Cluster, cm *core
 		return err
 	}
 	var f exit.Faults
-	checkParameters(spec, o.parameters.values, &f)
+	view.CheckParameters(spec, o.parameters.values, &f)
 	if err := f.Err(); err != nil {
 		return err
 	}
@@ -242,27 +242,6 @@ func (o *triggerOptions) findGate(ctx context.Context, k *factory.Cluster, cm *c
 	}
 	o.words.waits += fmt.Sprintf("%s, %s (%s)%s\n", waits, opens, instant.InText(v.Why(), s.Zone), hand)
 	return nil
-}
-
-func checkParameters(spec plan.Spec, given map[string]string, f *exit.Faults) {
-	var names []string
-	for _, p := range spec.Parameters {
-		names = append(names, p.Name)
-		if _, ok := given[p.Name]; !ok && p.Default == nil {
-			f.Add("the plan's parameter %s has no default: give --param %s=…", p.Name, p.Name)
-		}
-	}
-	for name := range given {
-		if slices.Contains(names, name) {
-			continue
-		}
-		if len(names) == 0 {
-			f.Add("--param %s: the plan has no parameters", name)
-			continue
-		}
-		f.Add("--param %s: the plan has no such parameter; it has %s", name, strings.Join(names, ", "))
-	}
-	slices.Sort(*f)
 }
 
 // validWithin is how long a plan may stay invalid for what only the agent sees (a guess): what it

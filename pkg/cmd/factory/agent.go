@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
 // AgentState is the state of the agent, by its heartbeat or its Lease.
@@ -59,8 +60,10 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 		if listErr != nil { // forbidden: then only the default namespace counts
 			return state, err
 		}
-		isAgent := k.confined(ctx)
-		beats := slices.DeleteFunc(found.Items, func(cm corev1.ConfigMap) bool { return cm.Name != annotations.HeartbeatName || !isAgent(cm.Namespace) })
+		isAgent, told := k.confined(ctx)
+		beats := slices.DeleteFunc(found.Items, func(cm corev1.ConfigMap) bool {
+			return cm.Name != annotations.HeartbeatName || !isAgent(cm.Namespace) || !told && !c.leads(ctx, k, cm)
+		})
 		switch {
 		case len(beats) == 0:
 			if elsewhere := k.podsIn(ctx, isAgent); elsewhere != "" && elsewhere != state.Namespace {
@@ -77,14 +80,15 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 }
 
 // confined says of a namespace whether the policy that confines agents names its agent: whoever may write
-// in a namespace can make a heartbeat or a pod. Where that policy cannot be read, each may have one.
-func (k *Cluster) confined(ctx context.Context) func(namespace string) bool {
+// in a namespace can make a heartbeat or a pod. Where that policy cannot be read (told is false), each may
+// have one.
+func (k *Cluster) confined(ctx context.Context) (isAgent func(namespace string) bool, told bool) {
 	confines, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, annotations.AgentPolicy, metav1.GetOptions{})
 	if err != nil {
-		return func(string) bool { return true }
+		return func(string) bool { return true }, false
 	}
 	agents := annotations.AgentsNamed(confines.Spec)
-	return func(namespace string) bool { return slices.Contains(agents, namespace) }
+	return func(namespace string) bool { return slices.Contains(agents, namespace) }, true
 }
 
 // Agents are the namespaces with a Deployment of the agent's name, which anybody may have made there.
@@ -159,7 +163,7 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 		s.Missing = fmt.Sprintf("the heartbeat of the agent in namespace %s cannot be read", cm.Namespace)
 		return s
 	}
-	if at.After(now.Add(aheadBy)) {
+	if at.After(now.Add(view.AheadBy)) {
 		s.Missing = fmt.Sprintf("the heartbeat of the agent in namespace %s is in the future (%s): it is not the agent's, or its clock is wrong", cm.Namespace, instant.Local(at, c.Zone))
 		return s
 	}
@@ -176,9 +180,6 @@ func (c *Factory) silence(ctx context.Context, k *Cluster, s AgentState, age tim
 	why, _ := k.silentAgent(ctx, s.Namespace)
 	return fmt.Sprintf("the agent in namespace %s last showed itself %s ago (%s): %s", s.Namespace, age.Round(time.Second), instant.Local(s.Heartbeat, c.Zone), why)
 }
-
-// aheadBy is how far the agent's clock may be ahead of the API server's.
-const aheadBy = 90 * time.Second
 
 // SilentEvery is the pause between two reads of the heartbeat while the agent is silent or cannot
 // be read: waiting commands notice soon that it is back.
@@ -252,13 +253,13 @@ func (a *AgentLiveness) look(ctx context.Context) AgentState {
 	if err == nil && s.Missing == "" && a.k.answering() > staleAfter && a.signs.gone(ctx, a.k, s, now) {
 		s.Missing = a.c.silence(ctx, a.k, s, now.Add(a.k.Skew()).Sub(s.Heartbeat))
 	}
-	switch beat := s.Heartbeat.Add(heldFor + time.Second - a.k.Skew()); {
+	switch beat := s.Heartbeat.Add(view.HeldFor + time.Second - a.k.Skew()); {
 	case apierrors.IsForbidden(err): // that will not change
 		a.next = now.Add(staleAfter)
 	case err != nil, s.Missing != "", !beat.After(now): // one lost request says nothing about the agent
 		a.next = now.Add(SilentEvery)
-	case beat.After(now.Add(heldFor)): // its clock is ahead
-		a.next = now.Add(heldFor)
+	case beat.After(now.Add(view.HeldFor)): // its clock is ahead
+		a.next = now.Add(view.HeldFor)
 	default:
 		a.next = beat
 	}

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -73,7 +74,7 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 	}
 	elsewhere := func(namespace, name string, age time.Duration) *corev1.ConfigMap {
 		cm := heartbeat(age)
-		cm.Namespace, cm.Name = namespace, name
+		cm.Namespace, cm.Name, cm.Data["identity"] = namespace, name, "agent-a"
 		return cm
 	}
 	broken := heartbeat(0)
@@ -102,9 +103,14 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 		{"one whose last beat is old", []runtime.Object{heartbeat(time.Hour)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago"},
 		{"one that cannot be read", []runtime.Object{broken}, exit.CodeNoAgent, "cannot be read"},
 		{"one of a time to come", []runtime.Object{heartbeat(-time.Hour)}, exit.CodeNoAgent, "is in the future"},
-		{"one in another namespace", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second)}, exit.CodeDone, ""},
+		{"one in another namespace", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second), leaseIn("ops", "agent-a", time.Hour)}, exit.CodeDone, ""},
+		{"one in another namespace that gave its Lease back", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Hour), leaseIn("ops", "", time.Hour)}, exit.CodeNoAgent, "the agent in namespace ops last showed itself 1h0m0s ago"},
+		{"one in another namespace whose new leader writes no heartbeat yet", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, 20*time.Second), leaseIn("ops", "agent-b", 10*time.Second)}, exit.CodeDone, ""},
+		{"a heartbeat in another namespace, and no policy and no Lease", []runtime.Object{elsewhere("team", annotations.HeartbeatName, time.Second)}, exit.CodeNoAgent, "no agent runs in namespace maint-system: install it with"},
+		{"a heartbeat in another namespace beside the Lease of somebody else", []runtime.Object{elsewhere("team", annotations.HeartbeatName, time.Second), leaseIn("team", "agent-b", time.Hour)}, exit.CodeNoAgent, "no agent runs in namespace maint-system: install it with"},
+		{"one in another namespace, and what a tenant wrote without a Lease", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second), leaseIn("ops", "agent-a", time.Hour), elsewhere("team", annotations.HeartbeatName, time.Second)}, exit.CodeDone, ""},
 		{"what somebody labelled so", []runtime.Object{elsewhere("team", "mine", time.Second)}, exit.CodeNoAgent, "install it with"},
-		{"two of them", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second), elsewhere("team", annotations.HeartbeatName, time.Second)}, exit.CodeNoAgent, "agents show themselves in namespaces ops and team: name yours with --agent-namespace"},
+		{"two of them", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second), elsewhere("team", annotations.HeartbeatName, time.Second), leaseIn("ops", "agent-a", time.Hour), leaseIn("team", "agent-a", time.Hour)}, exit.CodeNoAgent, "agents show themselves in namespaces ops and team: name yours with --agent-namespace"},
 		{"one that is confined, and what a tenant wrote", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second), elsewhere("team", annotations.HeartbeatName, time.Hour), confinedTo("ops")}, exit.CodeDone, ""},
 		{"one that is confined and is silent, and what a tenant wrote", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Hour), elsewhere("team", annotations.HeartbeatName, time.Second), confinedTo("ops")}, exit.CodeNoAgent, "the agent in namespace ops last showed itself 1h0m0s ago"},
 		{"what a tenant wrote, and no agent", []runtime.Object{elsewhere("team", annotations.HeartbeatName, time.Second), confinedTo("maint-system")}, exit.CodeNoAgent, "install it with"},
@@ -152,6 +158,26 @@ func leaseOf(holder string, renewed, acquired time.Duration) *coordinationv1.Lea
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.LeaseName},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: at(renewed), AcquireTime: at(acquired)},
+	}
+}
+
+// leaseIn is that of an agent in another namespace.
+func leaseIn(namespace, holder string, acquired time.Duration) *coordinationv1.Lease {
+	lease := leaseOf(holder, time.Second, acquired)
+	lease.Namespace = namespace
+	return lease
+}
+
+// Who may not read the Lease beside a heartbeat goes by the heartbeat.
+func TestAHeartbeatCountsWhereItsLeaseMayNotBeRead(t *testing.T) {
+	cm := object(annotations.KindHeartbeat, annotations.HeartbeatName)
+	cm.Namespace, cm.Data = "ops", map[string]string{"identity": "agent-a", "heartbeat": saturday().Format(time.RFC3339)}
+	k := clusterOf(cm)
+	k.Kube.(*fake.Clientset).PrependReactor("get", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return a.GetNamespace() == "ops", nil, apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "", nil)
+	})
+	if s, err := (&Factory{Env: Env{Now: saturday}}).Agent(t.Context(), k); err != nil || s.Namespace != "ops" || s.Missing != "" {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 

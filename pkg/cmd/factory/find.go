@@ -70,17 +70,21 @@ func nothing(err error) (none NotFoundError, is bool) {
 	return none, is
 }
 
-// NodeMeant adds to a not-found error the node that was probably meant. Other errors stay as they
-// are.
+// NodeMeant adds to a not-found error the node that was probably meant, or that there is none. Other
+// errors stay as they are.
 func (k *Cluster) NodeMeant(ctx context.Context, name string, err error) error {
 	none, is := nothing(err)
 	if !is {
 		return err
 	}
-	if near, ok := k.nearNode(ctx, name); ok {
+	near, ok := k.nearNode(ctx, name)
+	switch {
+	case ok:
 		return none + NotFoundError("; or did you mean node/"+near+"?")
+	case strings.HasSuffix(string(none), "?"): // another name was found
+		return err
 	}
-	return err
+	return none + "; nor is there a node of that name"
 }
 
 // SplitKind splits KIND/NAME; plain names have no kind.

@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
-
-// heldFor is for how long after its last renewal a Lease shows that its holder lives: the leader
-// renews it every second, and another agent may take it after 8 s.
-const heldFor = 15 * time.Second
 
 // beginsWithin is how long a new leader may take until its first heartbeat: it first reads all
 // objects, and signs those that an older version left unsigned (a guess).
@@ -24,18 +23,27 @@ const beginsWithin = time.Minute
 func (c *Factory) byLease(ctx context.Context, k *Cluster, s AgentState) AgentState {
 	lease, err := k.Kube.CoordinationV1().Leases(s.Namespace).Get(ctx, annotations.LeaseName, metav1.GetOptions{})
 	s.Absent = s.Absent && err != nil // uninstall deletes it
-	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil || lease.Spec.AcquireTime == nil {
+	now := c.Now().Add(k.Skew())
+	if err != nil || !view.LeaseHeld(lease, now) || lease.Spec.AcquireTime == nil {
 		return s
 	}
-	now, renewed, acquired := c.Now().Add(k.Skew()), lease.Spec.RenewTime.Time, lease.Spec.AcquireTime.Time
-	switch age := now.Sub(renewed); {
-	case age > heldFor, age < -aheadBy:
-		return s
-	case now.Sub(acquired) <= beginsWithin:
-		return AgentState{Namespace: s.Namespace, Identity: *lease.Spec.HolderIdentity, Heartbeat: renewed}
+	acquired := lease.Spec.AcquireTime.Time
+	if now.Sub(acquired) <= beginsWithin {
+		return AgentState{Namespace: s.Namespace, Identity: *lease.Spec.HolderIdentity, Heartbeat: lease.Spec.RenewTime.Time}
 	}
 	s.Missing = fmt.Sprintf("the agent in namespace %s has held its Lease since %s, but writes no heartbeat: see 'kubectl -n %s logs deployment/%s'", s.Namespace, instant.Local(acquired, c.Zone), s.Namespace, annotations.AgentName)
 	return s
+}
+
+// leads says whether a heartbeat is of the holder of the Lease beside it, as far as that may be read; a
+// new leader has written none yet.
+func (c *Factory) leads(ctx context.Context, k *Cluster, beat corev1.ConfigMap) bool {
+	lease, err := k.Kube.CoordinationV1().Leases(beat.Namespace).Get(ctx, annotations.LeaseName, metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil || lease.Spec.AcquireTime == nil {
+		return apierrors.IsForbidden(err)
+	}
+	begins := c.Now().Add(k.Skew()).Sub(lease.Spec.AcquireTime.Time) <= beginsWithin
+	return begins || *lease.Spec.HolderIdentity == "" || *lease.Spec.HolderIdentity == beat.Data["identity"]
 }
 
 // renewal is when the agent of the heartbeat last renewed its Lease, or released it after its last

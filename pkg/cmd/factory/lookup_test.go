@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,7 +78,7 @@ func TestWhatANameFinds(t *testing.T) {
 		{name: "a plan that is of the other kind", arg: "hibernate-plan/orders", code: 1, err: "shop/orders is a plan and no hibernate plan; see 'kubectl maint list'"},
 		{name: "a run, which is not asked for", arg: "run/orders-a", code: 1, err: "shop/maint-run-orders-a is a run and no plan or policy; see 'kubectl maint list'"},
 		{name: "no policy of that name", arg: "policy/nigh", code: 1, err: `there is no policy "nigh" in namespace shop; did you mean "night"?`},
-		{name: "nothing", arg: "ghost", code: 1, err: `there is no plan or policy "ghost" in namespace shop; see 'kubectl maint list'`},
+		{name: "nothing", arg: "ghost", code: 1, err: `there is no plan or policy "ghost" in namespace shop; see 'kubectl maint list'; nor is there a node of that name`},
 		{name: "what begins alike is suggested", arg: "nightly", code: 1, err: `there is no plan or policy "nightly" in namespace shop; did you mean "night"?`},
 		{name: "what shares three letters is suggested", arg: "ordinal", code: 1, err: `there is no plan or policy "ordinal" in namespace shop; did you mean "orders"?`},
 		{name: "a slip of the pen in a node's name", arg: "worker-11", code: 1, err: `there is no plan or policy "worker-11" in namespace shop; see 'kubectl maint list'; or did you mean node/worker-1?`},
@@ -366,6 +367,8 @@ func TestLedgers(t *testing.T) {
 func TestTheAgentIsFoundWhereverItRuns(t *testing.T) {
 	elsewhere := cmdtest.Agent()
 	elsewhere.Namespace = "tools"
+	holder, since := elsewhere.Data["identity"], metav1.NewMicroTime(cmdtest.Now())
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "tools", Name: annotations.LeaseName}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, AcquireTime: &since, RenewTime: &since}}
 	for _, c := range []struct {
 		name, named string
 		objects     []runtime.Object
@@ -373,7 +376,7 @@ func TestTheAgentIsFoundWhereverItRuns(t *testing.T) {
 		missing     bool
 	}{
 		{name: "in the usual namespace", objects: []runtime.Object{cmdtest.Agent()}, want: "maint-system"},
-		{name: "in another one", objects: []runtime.Object{elsewhere}, want: "tools"},
+		{name: "in another one", objects: []runtime.Object{elsewhere, lease}, want: "tools"},
 		{name: "in one that is named", named: "tools", objects: []runtime.Object{elsewhere, cmdtest.Agent()}, want: "tools"},
 		{name: "not in the one that is named", named: "ops", objects: []runtime.Object{elsewhere}, want: "ops", missing: true},
 		{name: "nowhere", want: "maint-system", missing: true},

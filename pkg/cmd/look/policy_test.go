@@ -37,6 +37,12 @@ func TestAPolicyIsShown(t *testing.T) {
 		o.Stores("namespaces", cmdtest.Namespace("maint-system", paused("jane", "storm")...))
 	}
 	blind := func(o *cmdtest.Cluster) { stopped(o); o.Forbids("get", "namespaces", "maint-system") }
+	unlisted := func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "shop") }
+	const listed = "warning: read the policies of namespace shop: configmaps is forbidden: not for you; "
+	told := func() *corev1.ConfigMap {
+		cm := cmdtest.Policy("open", "{strategy: Permissive}")
+		return noted(cm, annotations.StatusObserved, annotations.Observed(cm), annotations.StatusBehavior, `{"current":{"state":"ChangesUnpaused","reason":"Permissive"}}`)
+	}
 	const unknown = "not ready: whether the whole cluster is paused cannot be read"
 	const warned = "warning: read namespace maint-system: namespaces is forbidden: not for you; whether the whole cluster is paused is not known, so nothing is permitted\n"
 	runRows(t, []row{
@@ -47,12 +53,15 @@ func TestAPolicyIsShown(t *testing.T) {
 		{name: "the whole cluster is paused", line: "status open", world: objects(shop, open), before: stopped, out: "Policy:  open in namespace shop\nChange:  change is not permitted (" + storm + ")\n         until somebody changes it\nPause:   the whole cluster is paused until resumed, by jane (unverified): storm\n"},
 		{name: "the whole cluster is paused: check", line: "check open", world: objects(shop, open), before: stopped, code: 3, out: "policy/open: change is not permitted (" + storm + ")\nuntil somebody changes it\n"},
 		{name: "the whole cluster is paused: why", line: "why open", world: objects(shop, open), before: stopped, code: 3, out: "policy/open: change is not permitted (" + storm + ")\nuntil somebody changes it\nto end the pause: 'kubectl maint resume --all -A'\n"},
-		{name: "whether it is may not be read", line: "status open", world: objects(shop, open), before: blind, out: "Policy:  open in namespace shop\nChange:  change is not permitted (" + unknown + ")\n         until that can be read\n", err: warned},
-		{name: "whether it is may not be read: check", line: "check open", world: objects(shop, open), before: blind, code: 3, out: "policy/open: change is not permitted (" + unknown + ")\nuntil that can be read\n", err: warned},
-		{name: "whether it is may not be read: why", line: "why open", world: objects(shop, open), before: blind, code: 3, out: "policy/open: change is not permitted (" + unknown + ")\nuntil that can be read\nwho may read it sees more: ask for the right that the warning names\n", err: warned},
+		{name: "whether it is may not be read", line: "status open", world: objects(shop, open), before: blind, out: "Policy:  open in namespace shop\nChange:  change is not permitted (" + unknown + ")\n         until that can be read, or the agent says it\n", err: warned},
+		{name: "whether it is may not be read: check", line: "check open", world: objects(shop, open), before: blind, code: 3, out: "policy/open: change is not permitted (" + unknown + ")\nuntil that can be read, or the agent says it\n", err: warned},
+		{name: "whether it is may not be read: why", line: "why open", world: objects(shop, open), before: blind, code: 3, out: "policy/open: change is not permitted (" + unknown + ")\nuntil that can be read, or the agent says it\nwho may read it sees more: ask for the right that the warning names\n", err: warned},
 		{name: "whether it is may not be read: what is closed says why", line: "check shut", world: objects(shop, gates("shut", "True", "")), before: blind, code: 3, out: "policy/shut: change is not permitted (Restrictive)\nuntil somebody changes it\n", err: warned},
 		{name: "whether it is may not be read: a plan that the agent has seen", line: "check orders", world: objects(shop, seen("orders", "")), before: blind, out: "plan/orders: change is permitted (no strategy is set)\nuntil somebody changes it\n"},
 		{name: "whether it is may not be read: a plan that it has not", line: "check orders", world: objects(shop, cmdtest.Plan("orders", "")), before: blind, code: 3, out: "plan/orders: change is not permitted (" + unknown + ")\nuntil that can be read, or the agent says it\n", err: warned},
+		{name: "the policies of its namespace may not be listed", line: "check open", world: objects(shop, open), before: unlisted, code: 3, out: "policy/open: change is not permitted (not ready: the policies of namespace shop cannot be read)\nuntil that can be read, or the agent says it\n", err: listed + "its policies count as not ready\n"},
+		{name: "the policies of its namespace may not be listed, and the agent has said what it permits", line: "check open", world: objects(shop, told()), before: unlisted, out: "policy/open: change is permitted (Permissive, says the agent)\nuntil somebody changes it\n", err: listed + "the answer that the agent published is used\n"},
+		{name: "nor may whether the whole cluster is paused be read, which the agent has said", line: "check open", world: objects(shop, told()), before: func(o *cmdtest.Cluster) { unlisted(o); blind(o) }, out: "policy/open: change is permitted (Permissive, says the agent)\nuntil somebody changes it\n", err: listed + "the answer that the agent published is used\n"},
 		{name: "for scripts", line: "status shut -o jsonpath={.kind}:{.permission.permitted}:{.needs[0].what}", world: objects(shop, gates("shut", "False", refused)), out: "PolicyStatus:false:has gates that do not hold, so that what they should close may be open: " + refused},
 		{name: "all of it", line: "describe shut", world: objects(shop, gates("shut", "False", refused)), out: "Policy:      shut in namespace shop\nChange:      change is not permitted (Restrictive)\n             until somebody changes it\nGates:       do not hold: " + refused + "\nConditions:  Gates=False " + refused + "\n" + document},
 		{name: "all of it, for scripts", line: "describe shut -o jsonpath={.spec.strategy}", world: objects(shop, gates("shut", "False", refused)), out: "Restrictive"},

@@ -21,8 +21,6 @@ func VerdictLines(s view.Subject, v schedule.Verdict, at time.Time) []string {
 		lines = append(lines, "since "+instant.Both(*v.Since, s.Zone))
 	}
 	switch {
-	case v.Hidden() && s.Above != nil:
-		lines = append(lines, "until that can be read")
 	case v.Hidden():
 		lines = append(lines, "until that can be read, or the agent says it")
 	case !v.Ready:

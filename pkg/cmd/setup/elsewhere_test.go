@@ -21,8 +21,10 @@ func TestInstallRefusesASecondAgent(t *testing.T) {
 	heartbeat := func(age time.Duration) runtime.Object {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: annotations.HeartbeatName}, Data: map[string]string{"heartbeat": now.Add(-age).Format(time.RFC3339)}}
 	}
-	held, holder := metav1.NewMicroTime(now.Add(-time.Second)), "agent-a"
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: annotations.LeaseName}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, AcquireTime: &held, RenewTime: &held}}
+	led := func(since, renewed time.Duration) runtime.Object {
+		holder, at := "agent-a", func(ago time.Duration) *metav1.MicroTime { return &metav1.MicroTime{Time: now.Add(-ago)} }
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: annotations.LeaseName}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, AcquireTime: at(since), RenewTime: at(renewed)}}
+	}
 	binding := installedObject("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", annotations.AgentName)
 	binding.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": annotations.AgentName, "namespace": "ops"}}
 	policy := installedObject("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", annotations.AgentPolicy)
@@ -37,27 +39,26 @@ func TestInstallRefusesASecondAgent(t *testing.T) {
 	for name, c := range map[string]struct {
 		live  *unstructured.Unstructured // of the cluster
 		there []*unstructured.Unstructured
-		shows runtime.Object
+		shows []runtime.Object
 		into  string
 		want  string
 	}{
 		"its Deployment is there":                                 {live: binding, there: []*unstructured.Unstructured{deployment}, want: installed},
 		"a policy alone names it":                                 {live: policy, there: []*unstructured.Unstructured{deployment}, want: installed},
-		"it has no Deployment, and shows itself":                  {live: binding, shows: heartbeat(5 * time.Second), want: runs},
-		"a policy alone names one without a Deployment":           {live: policy, shows: heartbeat(5 * time.Second), want: runs},
-		"it has a Lease, and no heartbeat yet":                    {live: binding, shows: lease, want: runs},
-		"it showed itself long ago":                               {live: binding, shows: heartbeat(time.Hour)},
+		"it has no Deployment, and shows itself":                  {live: binding, shows: []runtime.Object{heartbeat(5 * time.Second)}, want: runs},
+		"a policy alone names one without a Deployment":           {live: policy, shows: []runtime.Object{heartbeat(5 * time.Second)}, want: runs},
+		"it has a Lease, and no heartbeat yet":                    {live: binding, shows: []runtime.Object{led(time.Second, time.Second)}, want: runs},
+		"it holds its Lease, and never wrote a heartbeat":         {live: binding, shows: []runtime.Object{led(time.Hour, time.Second)}, want: runs},
+		"it holds its Lease, and writes no more heartbeats":       {live: binding, shows: []runtime.Object{led(time.Hour, time.Second), heartbeat(time.Hour)}, want: runs},
+		"it held its Lease long ago":                              {live: binding, shows: []runtime.Object{led(2*time.Hour, time.Hour), heartbeat(time.Hour)}},
+		"it showed itself long ago":                               {live: binding, shows: []runtime.Object{heartbeat(time.Hour)}},
 		"nothing is left of it but its rights":                    {live: binding},
-		"it is the one to upgrade":                                {live: binding, shows: heartbeat(5 * time.Second), into: "ops"},
-		"nothing of the cluster names what a tenant forged":       {there: []*unstructured.Unstructured{deployment}, shows: heartbeat(5 * time.Second)},
-		"nor does a RoleBinding of his name it for the cluster's": {live: forged, there: []*unstructured.Unstructured{deployment}, shows: heartbeat(5 * time.Second)},
+		"it is the one to upgrade":                                {live: binding, shows: []runtime.Object{heartbeat(5 * time.Second)}, into: "ops"},
+		"nothing of the cluster names what a tenant forged":       {there: []*unstructured.Unstructured{deployment}, shows: []runtime.Object{heartbeat(5 * time.Second)}},
+		"nor does a RoleBinding of his name it for the cluster's": {live: forged, there: []*unstructured.Unstructured{deployment}, shows: []runtime.Object{heartbeat(5 * time.Second)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var objects []runtime.Object
-			if c.shows != nil {
-				objects = append(objects, c.shows)
-			}
-			f := factory.NewFor(factory.Env{Version: "v0.1.0", Name: "kubectl maint", Now: func() time.Time { return now }}, &factory.Cluster{Kube: fake.NewClientset(objects...)})
+			f := factory.NewFor(factory.Env{Version: "v0.1.0", Name: "kubectl maint", Now: func() time.Time { return now }}, &factory.Cluster{Kube: fake.NewClientset(c.shows...)})
 			o := &installOptions{Factory: f}
 			if o.manifests.Namespace = c.into; c.into == "" {
 				o.manifests.Namespace = "maint-system"

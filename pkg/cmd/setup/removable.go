@@ -18,13 +18,13 @@ func (o *uninstallOptions) removable() ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(objects, o.own("policy/v1", "PodDisruptionBudget", annotations.AgentName)), nil
+	return append(objects, objectIn(o.namespace, "policy/v1", "PodDisruptionBudget", annotations.AgentName)), nil
 }
 
-// own is an object of the agent's namespace.
-func (o *uninstallOptions) own(version, kind, name string) *unstructured.Unstructured {
+// objectIn is an object of a namespace, by its name.
+func objectIn(namespace, version, kind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind}}
-	u.SetNamespace(o.namespace)
+	u.SetNamespace(namespace)
 	u.SetName(name)
 	return u
 }
@@ -57,7 +57,7 @@ func (o *uninstallOptions) standing(ctx context.Context, a *applier, others []st
 	if err != nil {
 		return nil, err
 	}
-	objects = append([]*unstructured.Unstructured{o.own("coordination.k8s.io/v1", "Lease", annotations.LeaseName), o.own("v1", "ConfigMap", annotations.HeartbeatName)}, objects...)
+	objects = append([]*unstructured.Unstructured{objectIn(o.namespace, "coordination.k8s.io/v1", "Lease", annotations.LeaseName), objectIn(o.namespace, "v1", "ConfigMap", annotations.HeartbeatName)}, objects...)
 	objects = slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Namespace" })
 	live, err := a.read(ctx, objects)
 	if err != nil {

@@ -79,7 +79,7 @@ func fakeOf(t *testing.T, o *uninstallOptions, there []*unstructured.Unstructure
 		t.Fatal(err)
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, u := range append(all, o.own("coordination.k8s.io/v1", "Lease", "")) {
+	for _, u := range append(all, objectIn(o.namespace, "coordination.k8s.io/v1", "Lease", "")) {
 		scope := meta.RESTScopeNamespace
 		if u.GetNamespace() == "" {
 			scope = meta.RESTScopeRoot

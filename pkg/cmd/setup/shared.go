@@ -5,10 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
 // elsewhere refuses to install where an agent is in another namespace, however it runs there: its
@@ -35,7 +39,7 @@ func (o *installOptions) elsewhere(ctx context.Context, a *applier, live objects
 
 // standsIn is the refusal where a namespace has an agent's Deployment, or one shows itself there.
 func (o *installOptions) standsIn(ctx context.Context, a *applier, namespace string) error {
-	there := (&uninstallOptions{namespace: namespace}).own("apps/v1", "Deployment", annotations.AgentName)
+	there := objectIn(namespace, "apps/v1", "Deployment", annotations.AgentName)
 	found, err := a.read(ctx, []*unstructured.Unstructured{there})
 	if err != nil {
 		return err
@@ -47,12 +51,26 @@ func (o *installOptions) standsIn(ctx context.Context, a *applier, namespace str
 	if err != nil {
 		return err
 	}
-	of := *o.Factory
-	of.AgentNamespace = namespace
-	if state, err := of.Agent(ctx, k); err != nil || state.Missing != "" {
+	if shows, err := shows(ctx, o.Factory, k, namespace); err != nil || !shows {
 		return err
 	}
 	return exit.Errorf(exit.CodeError, "an agent runs in namespace %s, where it has no Deployment: stop it where it runs, and remove what it was given: %s; or give --namespace %s to install it there", namespace, o.Suggest().Uninstall(namespace), namespace)
+}
+
+// shows says whether an agent shows itself in a namespace: by its heartbeat, or by its Lease alone, whose
+// holder is at work also where it can write no heartbeat.
+func shows(ctx context.Context, f *factory.Factory, k *factory.Cluster, namespace string) (bool, error) {
+	of := *f
+	of.AgentNamespace = namespace
+	state, err := of.Agent(ctx, k)
+	if err != nil || state.Missing == "" {
+		return err == nil, err
+	}
+	lease, err := k.Kube.CoordinationV1().Leases(namespace).Get(ctx, annotations.LeaseName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && view.LeaseHeld(lease, f.Now().Add(k.Skew())), factory.Explain("read the agent's Lease in namespace "+namespace, err)
 }
 
 // sharedWith are the cluster-scoped objects that an agent of another namespace needs: all except

@@ -226,9 +226,9 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 }
 
 // others are the other namespaces with an agent. It refuses if this one has none, and no remains of
-// one: the other agent would lose its rights in the cluster. An agent is a Deployment whose account
-// is named in the cluster: anybody may make Deployments in a namespace. Where this namespace is not
-// named, those that are keep what they need also without their Deployments.
+// one: the other agent would lose its rights in the cluster. An agent is a Deployment, a heartbeat or a
+// held Lease where its account is named in the cluster: anybody may make those in a namespace. Where
+// this namespace is not named, those that are keep what they need also without any of them.
 func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]string, error) {
 	deployed, err := k.Agents(ctx)
 	if err != nil {
@@ -237,6 +237,17 @@ func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]st
 	named, err := o.named(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for _, namespace := range named { // an agent may run without a Deployment
+		if slices.Contains(deployed, namespace) {
+			continue
+		}
+		switch there, err := shows(ctx, o.Factory, k, namespace); {
+		case err != nil:
+			return nil, err
+		case there:
+			deployed = append(deployed, namespace)
+		}
 	}
 	ours := slices.Contains(named, o.namespace)
 	others := slices.DeleteFunc(slices.Clone(named), func(other string) bool {

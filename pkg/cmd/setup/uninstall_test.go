@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,6 +98,36 @@ func TestUninstallLeavesWhatAnAgentWithoutADeploymentNeeds(t *testing.T) {
 	got := uninstall(cmdtest.NewCluster(t, cmd.Run, forged, binding, cmdtest.Agent()), "-n", "tenant", "-o", "name")
 	if strings.Contains(got.Out, "clusterrolebinding") || !strings.HasPrefix(got.Err, warning) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Both are named, and the one in ops runs without a Deployment: it counts all the same.
+func TestUninstallCountsAnAgentThatShowsItself(t *testing.T) {
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: annotations.AgentName}, Subjects: []rbacv1.Subject{
+		{Kind: "ServiceAccount", Name: annotations.AgentName, Namespace: "ops"}, {Kind: "ServiceAccount", Name: annotations.AgentName, Namespace: "maint-system"},
+	}}
+	beat := cmdtest.Agent()
+	beat.Namespace = "ops"
+	holder, at := "agent-b", func(ago time.Duration) *metav1.MicroTime { return &metav1.MicroTime{Time: *cmdtest.Before(ago)} }
+	lease := func(renewed time.Duration) runtime.Object {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: annotations.LeaseName}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, AcquireTime: at(2 * time.Hour), RenewTime: at(renewed)}}
+	}
+	for name, c := range map[string]struct {
+		shows []runtime.Object
+		stays bool
+	}{
+		"by its heartbeat":               {[]runtime.Object{beat}, true},
+		"by its Lease":                   {[]runtime.Object{lease(time.Second)}, true},
+		"by a Lease that nobody renews":  {[]runtime.Object{lease(time.Hour)}, false},
+		"it does not show itself at all": {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a")
+			got := uninstall(cmdtest.NewCluster(t, cmd.Run, append(c.shows, binding.DeepCopy(), cmdtest.Agent(), held)...), "-o", "name")
+			if strings.Contains(got.Err, "read the key in namespace ops") != c.stays { // what it signed counts, too
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }
 

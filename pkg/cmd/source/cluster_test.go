@@ -197,7 +197,7 @@ func TestWhatOfTheClusterIsMeant(t *testing.T) {
 			name: "a namespace of which nobody may tell whether it is frozen permits nothing", arg: "orders", forbids: "namespaces", want: "plan/orders", zone: "America/New_York", why: "not ready",
 			said: "warning: read namespace shop: namespaces is forbidden: not for you; whether it is frozen is not known, so nothing is permitted\n",
 		},
-		{name: "nothing of that name", arg: "ghost", err: `there is no plan or policy "ghost" in namespace shop; see 'kubectl maint list'`},
+		{name: "nothing of that name", arg: "ghost", err: `there is no plan or policy "ghost" in namespace shop; see 'kubectl maint list'; nor is there a node of that name`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, k := clusterOf(t, "shop", world...)

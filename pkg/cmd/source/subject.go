@@ -47,27 +47,35 @@ func SubjectOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agen
 
 // PolicySubject is a policy with what stands behind it. The pause of the whole cluster holds it, too; that
 // of its namespace is of the plans there, and plans of other namespaces may name the policy. Where the
-// cluster's may not be read, what the agent published on the policy counts.
+// cluster's may not be read, or what the policy names, what the agent published on the policy counts.
 func PolicySubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) view.Subject {
 	b := ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
-	b.WarnOf(c, policy.Query{Policies: []policy.PolicyRef{{Name: cm.Name, Namespace: cm.Namespace}}})
 	s := view.PolicySubject(cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b.Resolver.Resolver)
 	s.Pauses = append(b.Above(agent.Namespace), annotations.Intent(cm.Annotations).Pause)
 	s.Gates, s.Deleting = gatesSaid(cm), b.Deleting(cm.Namespace)
-	if err := b.namespaces[agent.Namespace]; err != nil {
-		s.Above = b.toldOfPolicy(c, agent, cm, err)
-	}
+	s.Above = b.toldOfPolicy(c, agent, cm)
 	return s
 }
 
 // toldOfPolicy is the gate of what the agent published on a policy, with the pause of the whole cluster,
-// which could not be read. Without that, nothing is permitted.
-func (b Resolver) toldOfPolicy(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap, err error) *schedule.Gate {
+// where not all that decides may be read; nil: all may. Without the agent's word, nothing is permitted.
+func (b Resolver) toldOfPolicy(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) *schedule.Gate {
+	q := policy.Query{Policies: []policy.PolicyRef{{Name: cm.Name, Namespace: cm.Namespace}}}
+	why, _ := b.hidden(q)
+	noSwitch := b.namespaces[agent.Namespace]
 	v, told := behaviorOf(cm.Annotations)
-	if !told || !observed(cm) || agent.Missing != "" {
-		return b.pauseHidden(c, []error{err})
+	switch {
+	case len(why) == 0 && noSwitch == nil:
+		return nil
+	case told && observed(cm) && agent.Missing == "":
+		b.warn(c, why, "the answer that the agent published is used")
+		return schedule.Published(v, saysAgent)
 	}
-	return schedule.Published(v, saysAgent)
+	b.WarnOf(c, q)
+	if noSwitch == nil {
+		return nil
+	}
+	return b.pauseHidden(c, []error{noSwitch})
 }
 
 // WarnInvalid warns that nothing of an invalid plan begins, whatever is permitted.

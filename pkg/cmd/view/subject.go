@@ -16,7 +16,7 @@ type Subject struct {
 	Gate                  *schedule.Gate
 	policy, unpaused      *schedule.Policy // with and without its own pause; nil: it is none
 	Pauses                []schedule.Pause
-	Above                 *schedule.Gate // closes it where a pause above it may not be read; nil: all may
+	Above                 *schedule.Gate // decides over a policy where not all that does may be read; nil: all may
 	Invalid               string         // why nothing of a plan begins, whatever is permitted; empty: it is valid
 	Gates                 string         // what the agent says of a policy's gates; empty: it has none
 	Deleting              bool           // its namespace is being deleted: nothing begins in it
@@ -45,7 +45,7 @@ func Stopped(deleting bool, invalid string) string {
 func (s Subject) Verdict(at time.Time) schedule.Verdict {
 	with, without := s.asks()
 	v := schedule.LongestPause(s.Pauses...).Verdict(at, with, without)
-	if v.Permitted && s.Above != nil {
+	if s.Above != nil && (v.Permitted || v.Hidden()) {
 		return s.Above.Verdict(at)
 	}
 	return v

@@ -114,7 +114,7 @@ func (o *options) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	found, err := k.Find(ctx, o.name, kinds()...)
+	found, err := o.find(ctx, k)
 	var asked *factory.AskedRunError
 	var gone *factory.GoneRunError
 	switch toEnd := o.what == "" || o.what == forEnded; {
@@ -133,6 +133,16 @@ func (o *options) Run(ctx context.Context) (err error) {
 		return exit.Errorf(exit.CodeUsage, "a %s is not waited for with --for=%s: it takes %s", strings.ReplaceAll(kind, "-", " "), o.what, strings.Join(takes()[kind], ", "))
 	}
 	return o.finish(kind, found, o.await(ctx, k, kind, found))
+}
+
+// find finds what is waited for. Nodes alone are ready or released: one that is not there is no node.
+func (o *options) find(ctx context.Context, k *factory.Cluster) (factory.Resource, error) {
+	found, err := k.Find(ctx, o.name, kinds()...)
+	kind, _ := factory.SplitKind(o.name)
+	if kind == "" && (o.what == forReady || o.what == forReleased) && errors.As(err, new(factory.NotFoundError)) {
+		return k.Find(ctx, factory.KindNode+"/"+o.name)
+	}
+	return found, err
 }
 
 // finish adds the result for scripts to how the wait ended.

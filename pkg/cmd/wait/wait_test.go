@@ -106,8 +106,11 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 		{name: "what its kind has not", line: "wait open --for=ended", world: world(cmdtest.Policy("open", "{strategy: Permissive}")), code: 2, err: "error: a policy is not waited for with --for=ended: it takes permitted, condition\n"},
 		{name: "a word that is none, and a phase without its name", line: "wait a --for=soon", code: 2, err: "error: --for must be ended, permitted, ready, released, phase=PHASE or condition=TYPE[=STATUS], is \"soon\"\n"},
 		{name: "a phase without its name", line: "wait a --for=phase", code: 2, err: "error: --for=phase lacks its value: write --for=phase=Idle\n"},
-		{name: "a condition of nothing of that name", line: "wait ghost --for=condition=Ready", world: world(), code: 1, err: "error: there is no run or plan or policy \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
-		{name: "nothing of that name", line: "wait ghost", world: world(), code: 1, err: "error: there is no run or plan or policy \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
+		{name: "a condition of nothing of that name", line: "wait ghost --for=condition=Ready", world: world(), code: 1, err: "error: there is no run or plan or policy \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'; nor is there a node of that name\n"},
+		{name: "no node of that name", line: "wait worker-11 --for=ready", world: world(cmdtest.Node("worker-1")), code: 1, err: "error: there is no node \"worker-11\"; did you mean \"worker-1\"?\n"},
+		{name: "no node of a name that is like none", line: "wait ghost --for=released --requestor gpu", world: world(cmdtest.Node("worker-1")), code: 1, err: "error: there is no node \"ghost\"; 'kubectl get nodes' shows which there are\n"},
+		{name: "a plan, which is never ready", line: "wait orders --for=ready", world: world(seen()), code: 2, err: "error: a plan is not waited for with --for=ready: it takes ended, permitted, phase, condition\n"},
+		{name: "nothing of that name", line: "wait ghost", world: world(), code: 1, err: "error: there is no run or plan or policy \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'; nor is there a node of that name\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run, c.world...)

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // whySleeper explains why a HibernatePlan sleeps or is awake now.
@@ -48,6 +49,7 @@ func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent fac
 		w.unready()
 		w.wishes()
 		w.beginning()
+		w.coming()
 	}
 	w.targets()
 	if err == nil {
@@ -129,6 +131,37 @@ func (w *whySleeper) beginning() {
 		w.add("no sleep may begin: "+w.v.Told(verdict.Why()), "it may from %s on, in %s", w.v.Both(*verdict.Until), instant.Approximate(verdict.Until.Sub(w.Now())))
 	default:
 		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "it stays so until somebody changes it")
+	}
+}
+
+// coming is that policies let no sleep begin in the off-hours that come next, while it is awake as it
+// should be.
+func (w *whySleeper) coming() {
+	s, now := w.sleeper, w.Now()
+	if w.want.Asleep || s.Asleep() || s.Gate == nil || s.Deleting {
+		return
+	}
+	for next := range s.Table.Windows(now) {
+		if !next.Start.After(now) {
+			continue
+		}
+		if verdict := s.Gate.Verdict(next.Start); !s.Hold.Holds(next.Start) && !s.Table.Named(s.Intent.Skip, now).Covers(next.Start) {
+			w.comes(next, verdict)
+		}
+		return
+	}
+}
+
+func (w *whySleeper) comes(next hibernate.Window, verdict schedule.Verdict) {
+	what := "no sleep may begin in its next off-hours, from " + w.v.When(next.Start) + " on: "
+	switch {
+	case verdict.Permitted || verdict.Unknown():
+	case !verdict.Ready:
+		w.add(what+w.v.Told(verdict.Reason), "%s", notReady(verdict))
+	case verdict.Until == nil:
+		w.add(what+w.v.Told(verdict.Reason), "it stays so until somebody changes it")
+	case !next.End.IsZero() && !verdict.Until.Before(next.End):
+		w.add(what+w.v.Told(verdict.Why()), "it may from %s on", w.v.Both(*verdict.Until))
 	}
 }
 

@@ -30,6 +30,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 type whyOptions struct {
@@ -714,6 +715,8 @@ func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 			out = append(out, obstacle{"step " + rec.Path + " of " + l.Named() + " waits: " + v.Told(rec.Waits), "it goes on by itself when that is given"})
 		case rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning && strings.Contains(rec.Message, "waits: "):
 			out = append(out, obstacle{"step " + rec.Path + " of " + l.Named() + ": " + v.Told(rec.Message), "it goes on by itself when a node is free; " + o.Suggest().WhyNode() + " says what keeps one"})
+		case rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning && strings.Contains(rec.Message, "; "+workflow.NextWouldTake):
+			out = append(out, obstacle{"step " + rec.Path + " of " + l.Named() + " waits: " + v.Told(rec.Message), "it goes on by itself in the next window; a longer window, or a smaller estimate in the plan, lets later runs begin more nodes"})
 		case view.WaitsForAnswer(rec) && slices.Contains(view.Questions(l), l.Run.Name+"/"+rec.Path):
 			out = append(out, obstacle{fmt.Sprintf("step %s of %s %s", rec.Path, l.Named(), v.Told(view.ApprovalWords(l.Run, rec.Path, rec.Message))), o.Suggest().Answer(l.Run.Name + "/" + rec.Path)})
 		}

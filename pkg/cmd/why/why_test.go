@@ -33,6 +33,8 @@ func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
 	retried := cmdtest.RunOf(cmdtest.Record("a", "webhook", run.StepPending))
 	retried.Journal.RetryAt, retried.Journal.Message = cmdtest.After(time.Minute), "retry 1 of 3: step a failed: no"
 	waiting := cmdtest.Record("roll", plan.TypeForEachNode, run.StepRunning)
+	unfit := waiting
+	unfit.Message = "1 of 4 are done, 3 left; the next would take about 20m0s, and the window closes at 2026-11-21T00:15:00Z"
 	waiting.Message = "1 of 4 are done, 3 left; waits: enough of its nodes are away already: n3"
 	ends := func(rec *run.Record) { rec.ResumeAt = cmdtest.After(29 * time.Minute) }
 	drifts := func(rec *run.Record) {
@@ -61,6 +63,7 @@ func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
 		{"a drift that is only told", "", told},
 		{"a drift in a suspend", "run maint-run-p-x begins no further step: " + changed + " → it goes on when that is as the step left it; 'kubectl maint resume maint-run-p-x' accepts the change, and ends step hold, 29m0s before its time; 'kubectl maint abort maint-run-p-x' ends it\n" +
 			"run maint-run-p-x is suspended at step hold until Sat 2026-11-21 01:29 CET (2026-11-21T00:29:00Z), in 29m0s → it goes on by itself then; 'kubectl maint resume maint-run-p-x' ends the step before", cmdtest.RunOf(down, hold)},
+		{"a rollout whose next node does not fit in what is left of the window", "step roll of run maint-run-p-x waits: 1 of 4 are done, 3 left; the next would take about 20m0s, and the window closes at Sat 2026-11-21 01:15 CET → it goes on by itself in the next window; a longer window, or a smaller estimate in the plan, lets later runs begin more nodes", cmdtest.RunOf(unfit)},
 		{"a rollout that waits for nodes", "step roll of run maint-run-p-x: 1 of 4 are done, 3 left; waits: enough of its nodes are away already: n3 → it goes on by itself when a node is free; 'kubectl maint why NODE' says what keeps one", cmdtest.RunOf(waiting)},
 	} {
 		t.Run(c.name, func(t *testing.T) {

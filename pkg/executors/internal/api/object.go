@@ -45,8 +45,8 @@ func Resolve(call executors.Call, ref plan.ResourceRef) (Object, error) {
 	if err != nil {
 		return Object{}, fmt.Errorf("look up the kind of %s: %w", ref, err)
 	}
-	if ref.Name != "" && !document.ObjectName(ref.Name) { // as an expression gave it
-		return Object{}, Refuse(executors.ReasonInvalid, "%q cannot name a %s: no name is . or .., or has / or %% in it", document.Cut(ref.Name, 100), ref.Kind)
+	if fault := document.NotNaming(ref.Name, "a "+ref.Kind); ref.Name != "" && fault != "" { // as an expression gave it
+		return Object{}, Refuse(executors.ReasonInvalid, "%s", fault)
 	}
 	o := Object{Kind: mapping.GroupVersionKind, Resource: mapping.Resource, Name: ref.Name, manager: call.Plan.Manager}
 	resource := call.Clients.Dynamic.Resource(mapping.Resource)
