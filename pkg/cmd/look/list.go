@@ -28,6 +28,7 @@ type listOptions struct {
 	selector   string
 	everywhere bool
 	sleepers   map[*corev1.ConfigMap]view.Sleeper // those that are listed, with what stands around them
+	unattended map[*corev1.ConfigMap]view.Plan    // plans that are listed while no agent is at work, with the same
 	faults     exit.Faults
 }
 
@@ -134,7 +135,7 @@ func (o *listOptions) shape(ctx context.Context, k *factory.Cluster) (kind strin
 		}
 	}
 	now := o.Now()
-	return print.KindDocumentList, func(cm *corev1.ConfigMap) print.Value { return print.DocumentValue(cm, o.sleeper, now) }
+	return print.KindDocumentList, func(cm *corev1.ConfigMap) print.Value { return print.DocumentValue(cm, o.plan, o.sleeper, now) }
 }
 
 // documents are those of a kind, each with its row.
@@ -164,6 +165,7 @@ func (o *listOptions) documents(ctx context.Context, k *factory.Cluster, namespa
 	columns = secondary(columnsOf("Name", "Kind", "Phase", "Next", "Last", "Result", "Age", "Target"), "Last", "Target")
 	nothingBegins(plans, k.Deleting(ctx, namespace))
 	o.readSleepers(ctx, k, agent, sleepers)
+	o.readUnattended(ctx, k, agent, plans)
 	return append(plans, sleepers...), columns, o.listRow, err
 }
 
@@ -180,6 +182,38 @@ func (o *listOptions) readSleepers(ctx context.Context, k *factory.Cluster, agen
 }
 
 func (o *listOptions) sleeper(cm *corev1.ConfigMap) view.Sleeper { return o.sleepers[cm] }
+
+// readUnattended reads what stands around plans where no agent is at work: they may have been paused since it was.
+func (o *listOptions) readUnattended(ctx context.Context, k *factory.Cluster, agent func() (factory.AgentState, error), plans []*corev1.ConfigMap) {
+	known, err := agent()
+	if err != nil || known.Missing == "" || len(plans) == 0 {
+		return
+	}
+	var namespaces []string
+	for _, cm := range plans {
+		namespaces = append(namespaces, cm.Namespace)
+	}
+	around := source.ReadRestrictions(ctx, k, known.Namespace, namespaces...)
+	o.unattended = map[*corev1.ConfigMap]view.Plan{}
+	for _, cm := range plans {
+		p := view.NewPlan(cm, view.Ledger{}, nil, around.Plan(o.Factory, known, cm), o.Now())
+		if pause := p.Pause(o.Now()); pause.On && (pause.Until == nil || p.Published(annotations.StatusNextRun) < pause.Until.UTC().Format(time.RFC3339)) {
+			p.Object = cm.DeepCopy()
+			delete(p.Object.Annotations, annotations.StatusNextRun)
+		}
+		o.unattended[cm] = p
+	}
+}
+
+// plan is a plan by what the agent published of it.
+func (o *listOptions) plan(cm *corev1.ConfigMap) view.Plan {
+	if p, unattended := o.unattended[cm]; unattended {
+		return p
+	}
+	p := view.Plan{Object: cm, Now: o.Now()}
+	p.Spec, p.Faults = annotations.Plan(cm)
+	return p
+}
 
 // nothingBegins takes from what the agent published of the documents of some namespaces when they
 // begin next.
@@ -339,12 +373,11 @@ func (o *listOptions) listRow(cm *corev1.ConfigMap) []string {
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		return o.sleeperRow(o.sleeper(cm))
 	}
-	spec, faults := annotations.Plan(cm)
-	p := view.Plan{Object: cm, Spec: spec, Faults: faults, Now: o.Now()}
+	p := o.plan(cm)
 	phase, message := p.Phase()
-	zone := view.PlanZone(spec, o.Zone)
+	zone := view.PlanZone(p.Spec, o.Zone)
 	message = joined(message, p.OnlyDry())
-	return []string{cm.Name, "Plan", phase, o.coming(p.Published(annotations.StatusNextRun), zone), clock(p.Published(annotations.StatusLastRun), zone), p.Published(annotations.StatusLastResult), o.age(cm), spec.TargetSaid(), instant.InText(message, zone)}
+	return []string{cm.Name, "Plan", phase, o.coming(p.Published(annotations.StatusNextRun), zone), clock(p.Published(annotations.StatusLastRun), zone), p.Published(annotations.StatusLastResult), o.age(cm), p.Spec.TargetSaid(), instant.InText(message, zone)}
 }
 
 // sleeperRow shows when a HibernatePlan wakes or falls asleep next, and since when it sleeps.

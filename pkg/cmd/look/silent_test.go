@@ -56,6 +56,29 @@ func TestReadsWarnOfASilentAgent(t *testing.T) {
 	}
 }
 
+// What was paused since the agent fell silent is listed as paused, as status has it.
+func TestListShowsWhatWasPausedWhileNoAgentIsAtWork(t *testing.T) {
+	silent := cmdtest.Agent()
+	silent.Data["heartbeat"] = "2026-11-19T00:00:00Z"
+	orders, office := seen("orders", daily, annotations.Pause, "true", annotations.StatusNextRun, "2026-11-21T01:00:00Z"), cmdtest.Sleeper("office", "schedule: {timezone: UTC, offHours: [{start: '04:00', end: '05:00'}]}", cmdtest.Noting(annotations.Pause, "true", annotations.StatusPhase, "Active"))
+	for line, want := range map[string][]string{
+		"list":           {"orders Plan Paused", "office HibernatePlan Suspended"},
+		"list -o json":   {`"phase":"Paused"`, `"phase":"Suspended"`},
+		"status -o json": {`"phase":"Paused"`, `"phase":"Suspended"`},
+	} {
+		got := cmdtest.NewCluster(t, cmd.Run, objects(silent, cmdtest.Namespace("shop"), orders, office)...).Line(line)
+		flat := strings.ReplaceAll(strings.Join(strings.Fields(got.Out), " "), `": "`, `":"`)
+		if strings.Contains(got.Out, "2026-11-21") {
+			t.Errorf("%s: it says when what is paused begins: %s", line, got.Out)
+		}
+		for _, one := range want {
+			if !strings.Contains(flat, one) {
+				t.Errorf("%s: without %s: %s", line, one, got.Out)
+			}
+		}
+	}
+}
+
 // On a terminal standard output and standard error are one place to a person.
 func TestStatusOnATerminalWarnsOnTheScreenAlone(t *testing.T) {
 	silent := cmdtest.Agent()

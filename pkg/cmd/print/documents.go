@@ -55,12 +55,12 @@ type DocumentStatus struct {
 
 // DocumentValue is a document of any kind but a run for scripts. Its name is that of the ConfigMap,
 // which kubectl accepts, too. sleeper is a HibernatePlan with what stands around it.
-func DocumentValue(cm *corev1.ConfigMap, sleeper func(*corev1.ConfigMap) view.Sleeper, now time.Time) Value {
+func DocumentValue(cm *corev1.ConfigMap, plan func(*corev1.ConfigMap) view.Plan, sleeper func(*corev1.ConfigMap) view.Sleeper, now time.Time) Value {
 	body := Document{
 		Metadata: DocumentMetadata{Identity: identityOf(cm.ObjectMeta), Labels: cm.Labels},
 		Status:   DocumentStatus{Message: cm.Annotations[annotations.StatusMessage], Conditions: view.Conditions(cm)},
 	}
-	kind, faults := body.read(cm, sleeper, now)
+	kind, faults := body.read(cm, plan, sleeper, now)
 	for _, f := range faults {
 		body.Faults = append(body.Faults, f.String())
 	}
@@ -74,7 +74,7 @@ func DocumentValue(cm *corev1.ConfigMap, sleeper func(*corev1.ConfigMap) view.Sl
 func mapName(name string) string { return "configmap/" + name }
 
 // read fills in the fields of a document's kind, and returns the kind and the faults.
-func (d *Document) read(cm *corev1.ConfigMap, sleeper func(*corev1.ConfigMap) view.Sleeper, now time.Time) (kind string, faults document.Faults) {
+func (d *Document) read(cm *corev1.ConfigMap, plan func(*corev1.ConfigMap) view.Plan, sleeper func(*corev1.ConfigMap) view.Sleeper, now time.Time) (kind string, faults document.Faults) {
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindHibernatePlan:
 		s := sleeper(cm)
@@ -93,10 +93,9 @@ func (d *Document) read(cm *corev1.ConfigMap, sleeper func(*corev1.ConfigMap) vi
 	case annotations.KindStepTemplate:
 		return "StepTemplate", annotations.StepTemplate(cm).Faults
 	}
-	p := view.Plan{Object: cm, Now: now}
-	p.Spec, p.Faults = annotations.Plan(cm)
+	p := plan(cm)
 	d.Status.Phase, d.Status.Message = p.Phase()
-	d.Status.Next, d.Status.Last = published(cm, annotations.StatusNextRun), published(cm, annotations.StatusLastRun)
+	d.Status.Next, d.Status.Last = published(p.Object, annotations.StatusNextRun), published(cm, annotations.StatusLastRun)
 	d.Status.LastResult = p.Published(annotations.StatusLastResult)
 	return "Plan", p.Faults
 }

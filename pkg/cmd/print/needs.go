@@ -74,7 +74,7 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 		add("does not run by its label: "+v.Told(why), v.Suggest().Describe(name))
 	}
 	for _, r := range p.Active {
-		if view.LeftAlone(p.Object, r.Run.Name) != "" { // what it asks for, nobody can give it
+		if view.LeftAlone(p.Object, r.Run.Name) != "" || view.Unclaimed(p.Object, r.Run.Name) { // what it asks for, nobody can give it
 			continue
 		}
 		for _, n := range v.runNeeds(r) {

@@ -171,13 +171,14 @@ func printed(t *testing.T, flags ...string) string {
 	if o.Check(&faults); len(faults) > 0 {
 		return strings.Join(faults, "\n")
 	}
+	planOf := func(cm *corev1.ConfigMap) view.Plan { return view.Plan{Object: cm} }
 	table := NewTable(Column{Name: "Plan"}, Column{Name: "Phase"}, Column{Name: "Message", Wide: true})
 	orders, reports := cmdtest.Plan("orders", ""), cmdtest.Plan("reports", "")
 	AddRow(table, orders, "orders", "Idle", "")
 	AddRow(table, reports, "reports", "", "none")
 	var out bytes.Buffer
 	values := func() ([]Value, error) {
-		return []Value{DocumentValue(orders, nil, cmdtest.Now()), DocumentValue(reports, nil, cmdtest.Now())}, nil
+		return []Value{DocumentValue(orders, planOf, nil, cmdtest.Now()), DocumentValue(reports, planOf, nil, cmdtest.Now())}, nil
 	}
 	if err := o.Print(&out, table, KindDocumentList, values); err != nil {
 		t.Fatal(err)

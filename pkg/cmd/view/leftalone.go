@@ -34,6 +34,16 @@ func AllLeftAlone(plan *corev1.ConfigMap) map[string]string {
 	return out
 }
 
+// Unclaimed says whether a run is at work that has no open entry in its plan's ledger, by the condition RunStuck
+// of its plan: it begins nothing, whatever somebody tells it, and only an abort ends it.
+func Unclaimed(plan *corev1.ConfigMap, run string) bool {
+	if plan == nil { // it is described without its object
+		return false
+	}
+	stuck, _ := Stands(Conditions(plan), "RunStuck", metav1.ConditionTrue)
+	return strings.HasPrefix(stuck, "run "+run+" cannot go on: it has no open entry")
+}
+
 // Adopted says whether a run that its plan still says is left alone for its signature has been signed
 // since, with a key: the agent has not looked at it again.
 func Adopted(cm *corev1.ConfigMap, why, key string) bool {

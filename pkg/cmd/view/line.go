@@ -101,7 +101,7 @@ func PlanResource(p Plan) Resource {
 	}
 	for _, r := range p.Active {
 		open = append(open, Questions(r)...)
-		if one := resumable(r); one != "" {
+		if one := resumable(r); one != "" && !Unclaimed(p.Object, r.Run.Name) {
 			waits = append(waits, one)
 		}
 	}

@@ -34,6 +34,7 @@ type Sleeper struct {
 	Gate            *schedule.Gate   // of its sleep
 	Recorded        bool             // a ledger has its past sleep windows
 	Deleting        bool             // its namespace is being deleted: nothing begins in it
+	Unattended      time.Time        // when it is looked at, where no agent is at work; zero: one is
 }
 
 // NewSleeper reads a HibernatePlan from its object; pauses are those above it, gate is that of its
@@ -134,11 +135,37 @@ func (s Sleeper) Phase() (phase, message string) {
 		}
 		return "Unseen", "the agent has not looked at this version of the plan yet"
 	}
+	if phase, message, is := s.pausedSince(); is {
+		return string(phase), message
+	}
 	message = s.Published(annotations.StatusMessage)
 	if strings.Contains(message, SomebodyHolds) {
 		message += s.HeldBy()
 	}
 	return s.Published(annotations.StatusPhase), message
+}
+
+// pausedSince is the phase of a plan that does not sleep and was paused, or resumed, while no agent is at work:
+// what the agent published is older than that.
+func (s Sleeper) pausedSince() (phase hibernate.Phase, message string, is bool) {
+	if s.Unattended.IsZero() || s.Table == nil || s.Deleting {
+		return "", "", false
+	}
+	pause, was := s.Pause(s.Unattended), hibernate.Phase(s.Published(annotations.StatusPhase))
+	switch {
+	case pause.On && was == hibernate.Active:
+		return hibernate.Suspended, pause.Said(), true
+	case pause.On || was != hibernate.Suspended || s.condition(policy.ChangesPaused, metav1.ConditionTrue, policy.ReasonPaused) == "":
+		return "", "", false
+	}
+	want := s.Table.DesiredState(s.Unattended, s.Overrides())
+	switch {
+	case want.By == hibernate.BySchedule && want.Level.Suspended:
+		return was, s.WhyOf(want), true
+	case want.Asleep:
+		return hibernate.Active, "awake, though it is to sleep: no agent is at work", true
+	}
+	return hibernate.Active, "awake: " + s.WhyOf(want), true
 }
 
 // SomebodyHolds begins what is said of a hold.
@@ -335,23 +362,14 @@ func (s Sleeper) NextChange(now time.Time) offwindow.Change {
 	if s.NothingBegins(want) {
 		return offwindow.Change{Why: "none: " + NamespaceGoes}
 	}
-	pause := s.Pause(now)
-	switch {
-	case !pause.On:
-	case pause.Until == nil:
-		return offwindow.Change{Why: "none, since it is paused"}
-	default:
-		then := course.At(*pause.Until)
-		if then.Asleep != s.Asleep() {
-			return course.Begin(*pause.Until, then)
-		}
-		want = then
+	if pause := s.Pause(now); pause.On {
+		return course.Paused(pause, s.Asleep())
 	}
-	if verdict, asked := s.Verdict(now); !pause.On && (asked && !verdict.Permitted || want.Forbidden != "" && !s.Asleep()) {
+	if verdict, asked := s.Verdict(now); asked && !verdict.Permitted || want.Forbidden != "" && !s.Asleep() {
 		return course.Begin(now, want)
 	}
 	next := course.After(want)
-	if at := s.Instant(annotations.StatusSleeps); next.Unknown && at != nil && !pause.On && s.Observed() {
+	if at := s.Instant(annotations.StatusSleeps); next.Unknown && at != nil && s.Observed() {
 		return offwindow.Change{At: at} // as the agent knows it, which may read the policies
 	}
 	return next

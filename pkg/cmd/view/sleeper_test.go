@@ -180,6 +180,35 @@ func TestWhichPauseHoldsASleeperLongest(t *testing.T) {
 	}
 }
 
+// What the agent published is older than a pause, or its end, that came while none was at work.
+func TestThePhaseOfASleeperThatWasPausedWhileNoAgentIsAtWork(t *testing.T) {
+	const paused = `[{"type":"ChangesPaused","status":"True","reason":"Paused","message":"paused"}]`
+	for _, c := range []struct {
+		name, off, pause, published, conditions string
+		lives                                   bool
+		phase, said                             string
+	}{
+		{name: "paused", off: "04:00", pause: "true", published: "Active", phase: "Suspended", said: "paused"},
+		{name: "paused, and an agent will say so", off: "04:00", pause: "true", published: "Active", lives: true, phase: "Active", said: "as it was"},
+		{name: "paused while it sleeps", off: "04:00", pause: "true", published: "Hibernated", phase: "Hibernated", said: "as it was"},
+		{name: "paused, and seen", off: "04:00", pause: "true", published: "Suspended", conditions: paused, phase: "Suspended", said: "as it was"},
+		{name: "resumed", off: "04:00", published: "Suspended", conditions: paused, phase: "Active", said: "awake: outside of the off-hours"},
+		{name: "resumed in its off-hours", off: "00:00", published: "Suspended", conditions: paused, phase: "Active", said: "awake, though it is to sleep: no agent is at work"},
+		{name: "suspended by its schedule", off: "04:00", published: "Suspended", phase: "Suspended", said: "as it was"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := view.NewSleeper(cmdtest.Sleeper("office", "schedule: {timezone: UTC, offHours: [{start: '"+c.off+"', end: '05:00'}]}", cmdtest.Noting(
+				annotations.Pause, c.pause, annotations.StatusPhase, c.published, annotations.StatusMessage, "as it was", annotations.StatusConditions, c.conditions)), nil, nil)
+			if !c.lives {
+				s.Unattended = cmdtest.Now()
+			}
+			if phase, said := s.Phase(); phase != c.phase || said != c.said {
+				t.Errorf("%s: %q, want %s: %q", phase, said, c.phase, c.said)
+			}
+		})
+	}
+}
+
 func TestThePhaseOfASleeperIsTheAgentsWhereItHasLooked(t *testing.T) {
 	const empty, later = "schedule: {offHours: []}", "status.maint.dev/observed"
 	agents := cmdtest.Noting(annotations.StatusPhase, "Hibernated", annotations.StatusMessage, "2 of 2 targets sleep")

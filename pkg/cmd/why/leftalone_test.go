@@ -1,6 +1,7 @@
 package why_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -19,4 +20,16 @@ func TestWhyOfARunThatIsLeftAlone(t *testing.T) {
    to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back
 by hand: 'kubectl maint trigger orders'
 `})
+}
+
+// Whoever resumes it is not heard: only its end puts back what it changed.
+func TestWhyOfASuspendedRunThatNoLedgerKnows(t *testing.T) {
+	const conditions = `[{"type":"RunStuck","status":"True","message":"run maint-run-orders-a cannot go on: it has no open entry in its plan's ledger, so it begins nothing; 'kubectl maint -n shop abort maint-run-orders-a' puts back what it changed and ends it"}]`
+	cm := cmdtest.Plan("orders", "", cmdtest.Noting(annotations.StatusConditions, conditions))
+	cmdtest.Noting(annotations.StatusObserved, annotations.Observed(cm))(cm)
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cm, cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("hold", "suspend", run.StepRunning)), "maint-run-orders-a"))
+	got := o.Maint("why", "maint-run-orders-a", "-n", "shop")
+	if strings.Contains(got.Out, "maint resume") || !strings.Contains(got.Out, "maint -n shop abort maint-run-orders-a") {
+		t.Errorf("%+v", got)
+	}
 }

@@ -438,8 +438,11 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	}
 	if stuck, is := condition(p, "RunStuck", metav1.ConditionTrue); is && len(view.AllLeftAlone(p.Object)) == 0 {
 		hand := "fix or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
-		if strings.Contains(stuck, " cannot go on: it waits for run ") {
+		switch {
+		case strings.Contains(stuck, " cannot go on: it waits for run "):
 			hand = "it goes on by itself when that run has ended"
+		case strings.Contains(stuck, " cannot go on: it has no open entry"):
+			hand = "nothing else helps: a resume or an approval of it begins nothing"
 		}
 		out = append(out, obstacle{v.Told(stuck), hand})
 	}
@@ -665,7 +668,9 @@ func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 		case l.Journal.HeldSince != nil && len(open) == 0: // else the steps that ask are told below
 			out = append(out, obstacle{l.Named() + " is held between two steps: " + v.Told(l.Journal.Message), "it goes on by itself then; " + o.Suggest().Abort(l.Run.Name) + " ends it"})
 		}
-		out = append(out, o.stepObstacles(l, v)...)
+		if !view.Unclaimed(p.Object, l.Run.Name) {
+			out = append(out, o.stepObstacles(l, v)...)
+		}
 	}
 	return out
 }
