@@ -66,7 +66,7 @@ or if the API server cannot be reached.`,
 // Complete takes the plan's name.
 func (o *options) Complete(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		o.name = factory.OneName(args, "PLAN", &o.faults)
+		o.name = factory.OneName(args, "PLAN or POLICY", &o.faults)
 	}
 	return nil
 }

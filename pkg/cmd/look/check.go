@@ -3,6 +3,7 @@ package look
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,6 +70,11 @@ func (o *checkOptions) Complete(_ *cobra.Command, args []string) error {
 // Validate checks the flags.
 func (o *checkOptions) Validate() error {
 	o.out.Check(&o.faults)
+	if o.quiet {
+		unsaid := *o.Factory
+		unsaid.ErrOut = io.Discard
+		o.Factory = &unsaid
+	}
 	if o.atText != "" {
 		o.faults.Check(instant.Understood("--at", o.atText, o.Now()))
 	}
@@ -99,9 +105,7 @@ func (o *checkOptions) find(ctx context.Context) (view.Subject, error) {
 		return view.Subject{}, err
 	}
 	agent, _ := o.Agent(ctx, k)
-	if !o.quiet {
-		o.WarnSilent(agent)
-	}
+	o.WarnSilent(agent)
 	return source.SubjectOf(ctx, o.Factory, k, agent, o.name)
 }
 
@@ -115,13 +119,11 @@ func (o *checkOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.atText != "" && !o.quiet {
+	if o.atText != "" {
 		fmt.Fprintf(o.ErrOut, "at %s\n", instant.Both(at, s.Zone))
 	}
-	if !o.quiet {
-		source.WarnInvalid(o.Factory, s)
-		source.WarnDeleting(o.Factory, s)
-	}
+	source.WarnInvalid(o.Factory, s)
+	source.WarnDeleting(o.Factory, s)
 	v := s.Verdict(at)
 	switch {
 	case o.quiet:

@@ -35,7 +35,7 @@ type savingsOptions struct {
 
 // NewSavings reports how long resources slept, and what that saved.
 func NewSavings(c *factory.Factory) *cobra.Command {
-	o := &savingsOptions{Factory: c, out: print.NewOutput(formatHTML)}
+	o := &savingsOptions{Factory: c, out: print.NewOutput(formatTable, formatHTML)}
 	cmd := &cobra.Command{
 		Use:   "savings",
 		Short: "How long resources slept, and what that saved",
@@ -56,6 +56,9 @@ in the plan's namespace or the agent's, says what an hour costs.`,
 // Complete resolves the times.
 func (o *savingsOptions) Complete(cmd *cobra.Command, _ []string) error {
 	o.start, o.end = o.asked.span(o.Env, cmd.Flags().Changed("last"), &o.faults)
+	if o.out.Format() == formatTable { // as without -o
+		return cmd.Flags().Set("output", "")
+	}
 	return nil
 }
 

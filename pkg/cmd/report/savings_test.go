@@ -120,6 +120,7 @@ func TestSavings(t *testing.T) {
 			err: "warning: prices shop/prices: line 2: hourly.workload.cpu: must be zero or more, is -1; they do not count\n30.0 hours from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n" + hint,
 		},
 		{name: "a range that is none", line: "savings --from 2026-11-21T01:00:00Z", world: objects(nightly()), code: 2, err: "error: --from Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z) is not before now\n"},
+		{name: "as a table", line: "savings -o table --no-headers", world: objects(nightly(), slept), out: "orders   apps   Deployment   3     1     30.0   <none>\n", err: "30.0 hours from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n" + hint},
 		{name: "the plans by name, each once", line: "savings -o name", world: objects(nightly(), slept, restored(t), prices), out: "configmap/orders\n"},
 	})
 	page := cmdtest.NewCluster(t, cmd.Run, objects(cmdtest.Agent(), cmdtest.Namespace("maint-system"), nightly(), slept, prices)...).Maint("savings", "-o", "html")
