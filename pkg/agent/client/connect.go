@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -52,6 +53,7 @@ func Connect(c Config) (*Connection, error) {
 	out.config.QPS, out.config.UserAgent = -1, "kubectl-maint-agent/"+c.Version
 	out.config.ContentType, out.config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	out.config.Wrap(transport.WrapperFunc(func(rt http.RoundTripper) http.RoundTripper {
+		boundUnread(rt)
 		return countRequests(c.OnAnswer, out.Fence.wrap(out.Clock.wrap(rt)))
 	}))
 	var err error
@@ -66,6 +68,25 @@ func Connect(c Config) (*Connection, error) {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	return out, nil
+}
+
+// boundUnread bounds what a connection to the API server keeps of answers that nobody reads yet: of
+// the watches of a tenant's plans, most wait while one of them reads a large event. Below stands
+// what client-go keeps for all clients of one configuration, so it is set before the first request.
+func boundUnread(rt http.RoundTripper) {
+	for rt != http.DefaultTransport {
+		switch t := rt.(type) {
+		case *http.Transport:
+			if t.HTTP2 == nil {
+				t.HTTP2 = executors.HTTP2()
+			}
+			return
+		case utilnet.RoundTripperWrapper:
+			rt = t.WrappedRoundTripper()
+		default:
+			return
+		}
+	}
 }
 
 // countRequests tells of each request to the API server.

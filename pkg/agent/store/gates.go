@@ -57,7 +57,7 @@ func (g *Gates) Of(known *PlanGate, q policy.Query) *schedule.Gate {
 	defer g.mu.Unlock()
 	if generation := g.resolver.Generation(q); known.generation != generation+1 || !sameQuestion(known.Question, q) {
 		*known = PlanGate{Question: q, generation: generation + 1} // the zero value is of no generation
-		known.Gate = g.resolver.GateIfAny(q)
+		known.Gate = g.ask(q, generation)
 	}
 	return known.Gate
 }
@@ -70,10 +70,15 @@ func sameQuestion(a, b policy.Query) bool {
 // Ask is the gate of one question; nil where nothing stands between. Gates are
 // kept until what they depend on changes: the same is asked again and again.
 func (g *Gates) Ask(q policy.Query) *schedule.Gate {
-	name := q.Key()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	generation := g.resolver.Generation(q)
+	return g.ask(q, g.resolver.Generation(q))
+}
+
+// ask is Ask for who knows the generation. Plans that ask the same share a gate, and with it what
+// it remembers: finding when policies that never meet open takes seconds.
+func (g *Gates) ask(q policy.Query, generation int64) *schedule.Gate {
+	name := q.Key()
 	kept, known := g.asked[name]
 	if known && kept.generation == generation {
 		return kept.gate
@@ -92,7 +97,7 @@ type askedGate struct {
 	generation int64
 }
 
-// mostAsked bounds the gates that are kept for runs and nodes.
+// mostAsked bounds the gates that are kept for plans, runs and nodes.
 const mostAsked = 20_000
 
 // Change changes what the resolver knows.
