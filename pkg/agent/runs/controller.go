@@ -170,10 +170,10 @@ func (c *Controller) interests(cm *corev1.ConfigMap, l *store.LiveRun) bool {
 }
 
 // betweenSteps says whether a run has no step at work, or holds steps that may
-// begin beside those at work: where it does not go on, a pause or a gate holds it.
+// begin, or be tried again, beside those at work: where it does not go on, a pause or a gate holds it.
 func betweenSteps(j run.Journal) bool {
 	beside := func(r run.Record) bool {
-		return r.Phase == run.StepRunning && plan.IsLoop(r.Type) || r.Phase == run.StepPending && strings.Contains(r.Path, "/")
+		return r.Phase == run.StepRunning && (plan.IsLoop(r.Type) || r.NotBefore != nil || r.Waits != "") || r.Phase == run.StepPending && strings.Contains(r.Path, "/")
 	}
 	if j.Section == plan.SectionSteps && slices.ContainsFunc(j.Steps, beside) {
 		return true
