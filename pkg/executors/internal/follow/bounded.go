@@ -221,6 +221,7 @@ func (f *follower[O, L, V]) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	f.from.Heard(nil)
 	w = doubted(w, silence)
 	defer w.Stop()
 	return f.changes(ctx, w)

@@ -143,6 +143,9 @@ func TestAListIsStreamedWhereTheAPIServerCan(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		p.away = nil
 		time.Sleep(5 * time.Second)
+		if n := len(p.heard); p.heard[n-1] != nil || p.heard[n-2] == nil {
+			t.Errorf("after an outage it was heard %v", p.heard)
+		}
 		p.watch(3).Add(budget("e", "13"))
 		p.is("watches ended", "shop/b", "shop/d", "shop/e")
 		p.watch(3).Error(&apierrors.NewResourceExpired("too old").ErrStatus)
