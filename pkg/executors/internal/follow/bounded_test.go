@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,11 +139,14 @@ func TestAListIsStreamedWhereTheAPIServerCan(t *testing.T) {
 		p.is("it changes", "shop/b", "shop/d")
 		p.watch(1).Stop()
 		time.Sleep(5 * time.Second)
-		p.away = io.ErrUnexpectedEOF
+		synctest.Wait()
+		p.away.Store(true)
 		p.watch(2).Stop()
 		time.Sleep(5 * time.Second)
-		p.away = nil
+		synctest.Wait()
+		p.away.Store(false)
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if n := len(p.heard); p.heard[n-1] != nil || p.heard[n-2] == nil {
 			t.Errorf("after an outage it was heard %v", p.heard)
 		}
@@ -176,7 +180,7 @@ type played struct {
 	*testing.T
 	opened []*watch.FakeWatcher
 	asked  []string // the versions that were watched from
-	away   error
+	away   atomic.Bool
 	heard  []error
 	kept   map[string]drain.Budget
 }
@@ -205,8 +209,8 @@ func (p *played) source() Source[*policyv1.PodDisruptionBudgetList] {
 			return &policyv1.PodDisruptionBudgetList{}, nil
 		},
 		Watch: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			if p.away != nil {
-				return nil, p.away
+			if p.away.Load() {
+				return nil, io.ErrUnexpectedEOF
 			}
 			streams := o.SendInitialEvents != nil && *o.SendInitialEvents && o.ResourceVersionMatch == metav1.ResourceVersionMatchNotOlderThan
 			if streams != (o.ResourceVersion == "") || !o.AllowWatchBookmarks {
