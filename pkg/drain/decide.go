@@ -50,6 +50,7 @@ type Asked struct {
 // Replacement is how far a surge for a pod has come.
 type Replacement struct {
 	Ready      bool      // the pod may be evicted
+	ReadyAt    time.Time // since when
 	Unneeded   time.Time // when it was seen that the pod needs none, and may be evicted; zero: it needs one
 	Impossible bool
 	Behind     bool // it has not begun: another pod of the Deployment comes first
@@ -307,8 +308,15 @@ func (d *decider) unreplaced() []Judged {
 // surge waits for a replacement, or asks for one.
 func (d *decider) surge(j Judged) {
 	r, begun := d.view.Replacements[j.UID]
+	asks := !begun || !r.Unneeded.IsZero()
+	first := ""
+	if asks {
+		first = d.makesRoom(j.Pod)
+	}
 	switch {
-	case !begun || !r.Unneeded.IsZero():
+	case first != "":
+		d.say(j, Surging, "after pod %s, whose replacement makes room in its budget", first)
+	case asks:
 		d.decision.Requests.Surge = append(d.decision.Requests.Surge, j.Pod)
 		d.say(j, Surging, "")
 	case r.Impossible || r.Behind:

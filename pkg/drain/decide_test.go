@@ -312,6 +312,34 @@ func TestDecide(t *testing.T) {
 			s:      during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Ready: true})).with(room(0)).with(tight),
 			states: map[string]drain.State{"a": drain.Waiting}, wantHeld: 1, blocks: "4 of 5 pods are healthy, and 4 must be: a rollout is in progress, or a replica is not Ready",
 		},
+		"two surges under a budget that lets nobody go: one comes first": {
+			s: during(none, pod("a", how("surge")), pod("b", how("surge"))).with(room(0)).with(tight), surge: "a",
+			states: map[string]drain.State{"a": drain.Surging, "b": drain.Surging},
+		},
+		"the other's is on its way": {
+			s:      during(none, pod("a", how("surge")), pod("b", how("surge"))).with(replaced(drain.Replacement{})).with(room(0)).with(tight),
+			states: map[string]drain.State{"a": drain.Surging, "b": drain.Surging},
+		},
+		"the other's has just become Ready, and the budget does not count it yet": {
+			s:      during(none, pod("a", how("surge")), pod("b", how("surge"))).with(replaced(drain.Replacement{Ready: true, ReadyAt: now()})).with(room(0)).with(tight),
+			states: map[string]drain.State{"a": drain.Waiting, "b": drain.Surging}, wantHeld: 1, wake: 10 * time.Second,
+		},
+		"the other's is Ready, and makes no room": {
+			s:     during(none, pod("a", how("surge")), pod("b", how("surge"))).with(replaced(drain.Replacement{Ready: true, ReadyAt: now().Add(-time.Minute)})).with(room(0)).with(tight),
+			surge: "b", states: map[string]drain.State{"a": drain.Waiting, "b": drain.Surging}, wantHeld: 1,
+		},
+		"the other's cannot be": {
+			s:     during(none, pod("a", how("surge")), pod("b", how("surge"))).with(replaced(drain.Replacement{Impossible: true})).with(room(0)).with(tight),
+			surge: "b", states: map[string]drain.State{"a": drain.Waiting, "b": drain.Surging},
+		},
+		"the other is about to be gone": {
+			s:     during(none, pod("a", how("surge"), leaving), pod("b", how("surge"))).with(replaced(drain.Replacement{Ready: true, ReadyAt: now()})).with(room(0)).with(tight),
+			surge: "b", states: map[string]drain.State{"a": drain.Terminating, "b": drain.Surging}, wake: time.Minute + 2*time.Second,
+		},
+		"two surges under a budget that has room begin together": {
+			s: during(none, pod("a", how("surge")), pod("b", how("surge"))).with(room(2)), surge: "a b",
+			states: map[string]drain.State{"a": drain.Surging, "b": drain.Surging},
+		},
 		"a surge that is late is forced away": {s: during(over(drain.TimeoutForce), pod("a", how("surge"))), deletes: "a", states: map[string]drain.State{"a": drain.Evicting}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -42,13 +42,35 @@ type DrainTarget struct {
 	// BlockedAt is since when something stands in its way for good before its cordon: of a drain that
 	// aborts, the timeout counts from there.
 	BlockedAt time.Time `json:"blockedAt,omitzero"`
+	// HeldAt is since when a requestor has the node, before its cordon: that time does not count.
+	HeldAt time.Time `json:"heldAt,omitzero"`
+}
+
+// Hold notes whether a requestor has the node of a drain that has not begun.
+func (t *DrainTarget) Hold(held bool, now time.Time) {
+	switch {
+	case held && t.HeldAt.IsZero():
+		t.HeldAt = now.UTC()
+	case !held && !t.HeldAt.IsZero():
+		if !t.BlockedAt.IsZero() {
+			t.BlockedAt = t.BlockedAt.Add(now.Sub(t.HeldAt))
+		}
+		t.HeldAt = time.Time{}
+	}
+}
+
+// Block notes that something stands in the way of a drain for good that no requestor keeps from its node.
+func (t *DrainTarget) Block(o drain.Options, now time.Time) {
+	if t.BlockedAt.IsZero() && t.HeldAt.IsZero() && o.OnTimeout == drain.TimeoutAbort {
+		t.BlockedAt = now.UTC()
+	}
 }
 
 // GivenUpAt is when a drain that something keeps from its cordon is given up; false: it waits without
-// end.
+// end, or for a requestor.
 func (t DrainTarget) GivenUpAt(o drain.Options) (time.Time, bool) {
 	at, ends := drain.Deadline(o, t.BlockedAt)
-	return at, ends && o.OnTimeout == drain.TimeoutAbort && !t.BlockedAt.IsZero()
+	return at, ends && o.OnTimeout == drain.TimeoutAbort && !t.BlockedAt.IsZero() && t.HeldAt.IsZero()
 }
 
 // GivenUpBefore is an instant, or an earlier one at which the drain of a node is given up before its

@@ -133,10 +133,13 @@ func CapOutputs(j *Journal) {
 }
 
 // BeginsStep says whether a step, or another attempt of one, is to begin by this journal
-// that was not at work by an earlier one. What cleans up waits for nobody.
-func (j Journal) BeginsStep(was Journal) bool {
+// that was not at work by an earlier one.
+func (j Journal) BeginsStep(was Journal) bool { return len(j.Begins(was)) > 0 }
+
+// Begins are the paths of these steps. What cleans up waits for nobody.
+func (j Journal) Begins(was Journal) (paths []string) {
 	if j.Section != plan.SectionSteps && j.Section != "" {
-		return false
+		return nil
 	}
 	before := make(map[string]Record, len(was.Steps))
 	for _, rec := range was.Steps {
@@ -144,10 +147,21 @@ func (j Journal) BeginsStep(was Journal) bool {
 			before[rec.Path] = rec
 		}
 	}
-	return slices.ContainsFunc(j.Steps, func(rec Record) bool {
+	for _, rec := range j.Steps {
 		b, ran := before[rec.Path]
-		return rec.Phase == StepRunning && (!ran || b.Attempt != rec.Attempt || b.NotBefore != nil && rec.NotBefore == nil)
-	})
+		if rec.Phase == StepRunning && (!ran || b.Attempt != rec.Attempt || b.NotBefore != nil && rec.NotBefore == nil) {
+			paths = append(paths, rec.Path)
+		}
+	}
+	return paths
+}
+
+// Attempt is the present attempt of a step; 0 where the journal knows none.
+func (j Journal) Attempt(path string) int {
+	if rec := j.Record(path); rec != nil {
+		return rec.Attempt
+	}
+	return 0
 }
 
 // Untouched says whether a step that has begun waits for what somebody has to give, and has done nothing yet.
@@ -163,10 +177,10 @@ func (j Journal) Idle(path string) bool {
 }
 
 // BetweenSteps says whether a run has no step at work, or holds steps that may
-// begin beside those at work: where it does not go on, a pause or a gate holds it.
+// begin, or be tried again, beside those at work: where it does not go on, a pause or a gate holds it.
 func (j Journal) BetweenSteps() bool {
 	beside := func(r Record) bool {
-		return r.Phase == StepRunning && plan.IsLoop(r.Type) || r.Phase == StepPending && strings.Contains(r.Path, "/")
+		return r.Phase == StepRunning && (plan.IsLoop(r.Type) || r.NotBefore != nil || r.Waits != "") || r.Phase == StepPending && strings.Contains(r.Path, "/")
 	}
 	if j.Section == plan.SectionSteps && slices.ContainsFunc(j.Steps, beside) {
 		return true

@@ -283,6 +283,7 @@ func TestWhenADrainThatSomethingKeepsFromItsCordonIsGivenUp(t *testing.T) {
 		want    string
 	}{
 		{"its time counts from there", blocked, gives, "03:00"},
+		{"a requestor has its node", run.DrainTarget{Name: "a", BlockedAt: coretest.Clock("02:00"), HeldAt: coretest.Clock("02:10")}, gives, ""},
 		{"nothing is in its way", run.DrainTarget{Name: "a"}, gives, ""},
 		{"it tries again", blocked, drain.Options{Timeout: hour, OnTimeout: drain.TimeoutRetry}, ""},
 		{"it has no limit", blocked, drain.Options{Timeout: &document.Duration{}, OnTimeout: drain.TimeoutAbort}, ""},

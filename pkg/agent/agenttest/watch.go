@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -45,6 +47,9 @@ func (c *Cluster) watch(ctx context.Context, r Request) (*http.Response, error) 
 		for _, u := range c.listed(r) {
 			w.send(watch.Added, r.shown(u))
 		}
+		if first(r.query["sendInitialEvents"]) == "true" {
+			w.send(watch.Bookmark, c.endOfList(r))
+		}
 	}
 	for _, made := range c.changes {
 		if made.version > from {
@@ -53,6 +58,14 @@ func (c *Cluster) watch(ctx context.Context, r Request) (*http.Response, error) 
 	}
 	c.watches[w] = true
 	return response(http.StatusOK, w), nil
+}
+
+// endOfList is sent after all that there is, where a list is streamed.
+func (c *Cluster) endOfList(r Request) any {
+	return map[string]any{
+		"apiVersion": schema.GroupVersion{Group: r.kind.Group, Version: r.kind.Version}.String(), "kind": r.kind.Kind,
+		"metadata": map[string]any{"resourceVersion": strconv.FormatInt(c.version, 10), "annotations": map[string]any{metav1.InitialEventsAnnotationKey: "true"}},
+	}
 }
 
 func first(values []string) string {

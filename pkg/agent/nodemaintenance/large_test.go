@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 )
 
 // Of a pod that is counted its labels are kept, with a bound.
@@ -62,6 +64,21 @@ func TestABudgetThatIsTooLargeStandsInTheWay(t *testing.T) {
 		w.pass(10 * time.Second)
 		if !w.node("a").Spec.Unschedulable {
 			w.Errorf("it is not cordoned: %s", w.status("a", "gpu"))
+		}
+	})
+}
+
+// However many pods a node has, a look before its drain asks for them once.
+func TestALookBeforeADrainAsksForThePodsOnce(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a", asked("gpu", "{}")), budget("web", true))
+		for i := range 200 {
+			w.api.Put(pod(fmt.Sprint("web-", i), "a"))
+		}
+		w.lead()
+		w.pass(10 * time.Second)
+		if n := w.api.Asked(agenttest.When{Resource: "pods"}); n != 1 || !w.node("a").Spec.Unschedulable {
+			w.Errorf("asked for pods %d times: %s", n, w.status("a", "gpu"))
 		}
 	})
 }

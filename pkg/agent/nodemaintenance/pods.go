@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -295,24 +294,17 @@ func (p *nodePods) preflight(ctx context.Context, d nodeDrain, since time.Time) 
 	if err != nil {
 		return preview{}, err
 	}
-	var pods []drain.Pod
-	namespaces := map[string]bool{}
-	err = kube.EachOfLarge(ctx, client.CoreV1().Pods(metav1.NamespaceAll).List, podsOn(d.node), func(pod *corev1.Pod) error {
-		pods, namespaces[pod.Namespace] = append(pods, annotations.DrainPod(pod)), true
-		return nil
-	})
+	pods, err := kube.Reduced(ctx, client.CoreV1().Pods(metav1.NamespaceAll), podsOn(d.node), annotations.DrainPod)
 	if err != nil {
 		return preview{}, fmt.Errorf("list the pods of node %s: %w", d.node, err)
 	}
 	var budgets []drain.Budget
-	for namespace := range namespaces {
-		err := kube.EachOfLarge(ctx, p.kube.PolicyV1().PodDisruptionBudgets(namespace).List, metav1.ListOptions{}, func(b *policyv1.PodDisruptionBudget) error {
-			budgets = append(budgets, annotations.DrainBudget(b))
-			return nil
-		})
+	for namespace := range namespacesOf(pods) {
+		some, err := kube.Reduced(ctx, p.kube.PolicyV1().PodDisruptionBudgets(namespace), metav1.ListOptions{}, annotations.DrainBudget)
 		if err != nil {
 			return preview{}, fmt.Errorf("list the budgets of namespace %s: %w", namespace, err)
 		}
+		budgets = append(budgets, some...)
 	}
 	judge := drain.NewJudge(d.options, daemonSets(ctx, client)).WithAgent(p.ownReplicas(ctx, d.node, pods)).Begun(since, p.now())
 	forecast := judge.WithFailed(p.unreplaced(d, since)).Forecast(pods, budgets, p.now())
@@ -326,6 +318,14 @@ func (p *nodePods) preflight(ctx context.Context, d nodeDrain, since time.Time) 
 	out.unsettled = slices.ContainsFunc(budgets, func(b drain.Budget) bool { return !b.Current })
 	out.block.Permanent, out.block.Text = len(texts) > 0, strings.Join(texts, "; ")
 	return out, nil
+}
+
+func namespacesOf(pods []drain.Pod) map[string]bool {
+	out := map[string]bool{}
+	for _, p := range pods {
+		out[p.Namespace] = true
+	}
+	return out
 }
 
 // unreplaced are the pods that a drain has tried to replace, and could not.
@@ -347,19 +347,14 @@ func (p *nodePods) ownReplicas(ctx context.Context, node string, pods []drain.Po
 	if !slices.ContainsFunc(pods, is) {
 		return drain.Agent{}
 	}
-	list, err := p.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	others := func(pod drain.Pod) bool { return !is(pod) }
+	replicas, err := kube.Reduced(ctx, p.kube.CoreV1().Pods(namespace), metav1.ListOptions{}, annotations.DrainPod)
 	if err != nil {
-		known := drain.AgentOn(node, own, slices.DeleteFunc(slices.Clone(pods), func(pod drain.Pod) bool { return !is(pod) }), p.now())
+		known := drain.AgentOn(node, own, slices.DeleteFunc(slices.Clone(pods), others), p.now())
 		known.Unknown = err.Error()
 		return known
 	}
-	var replicas []drain.Pod
-	for i := range list.Items {
-		if pod := annotations.DrainPod(&list.Items[i]); is(pod) {
-			replicas = append(replicas, pod)
-		}
-	}
-	return drain.AgentOn(node, own, replicas, p.now())
+	return drain.AgentOn(node, own, slices.DeleteFunc(replicas, others), p.now())
 }
 
 // daemonSets asks for each DaemonSet once.

@@ -792,7 +792,7 @@ func TestPodsThatCannotBeLookedAtAreNoObstacle(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			play(t, func(w *world) {
 				w.api.Put(node("a", asked("gpu", "{}")), pod("web-1", "a"), budget("web", false))
-				w.api.Refuse(agenttest.When{Verb: "list", Resource: what}, agenttest.Always, 500, "broken")
+				w.api.Refuse(agenttest.When{Resource: what}, agenttest.Always, 500, "broken")
 				w.lead()
 				w.pass(5 * time.Second)
 				w.expect("the drain itself says what is in its way", "a cordoned for gpu, gpu Draining")

@@ -49,6 +49,7 @@ type passed struct {
 	Outcome executors.Outcome
 	clients executors.Clients
 	looked  bool // whether the nodes that earlier steps closed are still closed
+	held    bool // it began long ago, and would not begin now: nothing was done
 }
 
 // pass calls the executor of a step for one bounded piece.
@@ -57,6 +58,9 @@ func (c *Controller) pass(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	out, err := c.call(ctx, l, m)
 	if err != nil {
 		return steppool.Outcome{}, err
+	}
+	if out.held {
+		return steppool.Outcome{Note: func(j run.Journal) run.Journal { return steppool.Again(j, m.Path, c.Now()) }}, nil
 	}
 	out.Outcome = c.judge(l, m.Path, out.Outcome)
 	c.Telemetry.Metrics.StepPass(m.Step.Type, out.Outcome.State, c.Now().Sub(began))
@@ -150,6 +154,9 @@ func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		out.Outcome = *failed
 		return out, nil
 	}
+	if out.held = c.heldMeanwhile(ctx, l, m); out.held {
+		return out, ctx.Err()
+	}
 	if _, takes := executor.(executors.Requirer); !takes {
 		call.Objects.Required = nil
 		executors.ReservationOf(ctx).Release()
@@ -159,6 +166,16 @@ func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		return out, client.ErrFenced
 	}
 	return out, ctx.Err()
+}
+
+// heldMeanwhile says whether a step that has waited long for its first pass would not begin any more: a
+// freeze or a pause that came meanwhile holds it, or nobody knows whether one has come.
+func (c *Controller) heldMeanwhile(ctx context.Context, l *store.CachedRun, m workflow.Action) bool {
+	if !c.Steps.Passes(stepKey(l, m), l.Journal.Attempt(m.Path), c.Now()) || m.Step.Holds() {
+		return false
+	}
+	_, err := c.Stores.Documents.Confirm(ctx, l.PlanKey(), c.Stores.Documents.Basis(l.PlanKey())) // from here on the caches are new
+	return err != nil || steppool.HeldBack(l.Run, l.Journal, m.Path, c.Now(), c.signals(l))
 }
 
 // denied refuses a step that the agent's configuration does not allow where it runs, whenever the plan

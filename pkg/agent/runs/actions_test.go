@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 const found = `{"uid":"d","replicas":3}`
@@ -513,6 +514,65 @@ func TestPassesBesideTheWorkersAreBounded(t *testing.T) {
 		}
 		w.ends(run.Failed, "")
 	})
+}
+
+// What holds a run is asked again where a step comes to its first pass long after it began: behind
+// others of its namespace that hang.
+func TestWhatHoldsARunIsAskedAgainBeforeAStepThatHasWaitedForItsPlace(t *testing.T) {
+	waits := strings.Replace(parallel(2), "steps:\n", "steps:\n- {name: hold, type: suspend, properties: {duration: 30s}}\n", 1)
+	for name, c := range map[string]struct {
+		meanwhile func(w *world)
+		goesOn    func(w *world)
+		sent      int
+	}{
+		"nothing came meanwhile": {meanwhile: func(*world) {}, goesOn: func(*world) {}, sent: 2},
+		"its namespace was frozen": {
+			meanwhile: func(w *world) { w.namespaceSays(shop, annotations.ChangeStrategy, "Restrictive") },
+			goesOn:    func(w *world) { w.namespaceSays(shop, annotations.ChangeStrategy, "") },
+		},
+		"the plan was paused": {
+			meanwhile: func(w *world) { w.says(annotations.Pause, "true") },
+			goesOn:    func(w *world) { w.says(annotations.Pause, "") },
+		},
+		"the whole cluster was paused": {
+			meanwhile: func(w *world) { w.annotateNamespace(annotations.DefaultNamespace, "true") },
+			goesOn:    func(w *world) { w.annotateNamespace(annotations.DefaultNamespace, "") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, waits, func(w *world) {
+				w.begins("a")
+				w.after(time.Second)
+				var leave []func()
+				for range steppool.MaxOwn {
+					l, _ := w.agent.Steps.Acquire(w.Context(), shop, workflow.ActPass)
+					leave = append(leave, l)
+				}
+				w.after(time.Minute)
+				if rec := w.record("both/s0"); rec.Phase != run.StepRunning {
+					t.Fatalf("it waits for no place: %+v", rec)
+				}
+				c.meanwhile(w)
+				w.after(time.Minute)
+				for _, l := range leave {
+					l()
+				}
+				w.after(time.Minute)
+				if n := w.count("pass both/"); n != c.sent {
+					t.Errorf("%d were sent: %+v", n, w.record("both/s0"))
+				}
+				if j := w.journal(); c.sent == 0 && (j.HeldSince == nil || j.Message == "") {
+					t.Errorf("it is held since %v: %q", j.HeldSince, j.Message)
+				}
+				c.goesOn(w)
+				w.after(time.Minute)
+				if n := w.count("pass both/"); n != 2 || w.record("both/s0").Attempt != 1 {
+					t.Errorf("when they may go on: %d were sent: %+v", n, w.record("both/s0"))
+				}
+				w.ends(run.Succeeded, "")
+			})
+		})
+	}
 }
 
 func TestADrainThatIsBlockedIsSaidOnce(t *testing.T) {

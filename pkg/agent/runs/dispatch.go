@@ -12,7 +12,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
-	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
@@ -26,17 +25,17 @@ const retryDelay = 2 * time.Second
 // it.
 func (c *Controller) launch(ctx context.Context, l *store.CachedRun, m workflow.Action) {
 	s, live := stepKey(l, m), &store.LiveRun{Object: l.Object}
-	attempt := attemptOf(l.Journal, m.Path)
+	attempt := l.Journal.Attempt(m.Path)
 	inner, end := c.Steps.Begin(ctx, s, m.Act, attempt)
 	m.Step = plan.Step{} // many may wait for a place: they hold no run as a whole
 	c.Steps.Go(func() {
 		defer c.Queue.Add(s.Run)
 		defer end()
-		if leave, ok := c.Steps.Acquire(inner, s.Run.Namespace, m.Act); ok {
-			defer leave()
-		} else {
+		leave, ok := c.Steps.Acquire(inner, s.Run.Namespace, m.Act)
+		if !ok {
 			return
 		}
+		defer leave()
 		l, m := c.Stores.Runs.ReadWhole(live), m
 		if l.Broken != nil {
 			return // the next look at the run says so
@@ -95,13 +94,6 @@ func (c *Controller) guardedAct(ctx context.Context, l *store.CachedRun, m workf
 	}
 	o.Step, o.Attempt = s, attempt
 	return o
-}
-
-func attemptOf(j run.Journal, path string) int {
-	if rec := j.Record(path); rec != nil {
-		return rec.Attempt
-	}
-	return 0
 }
 
 func stepKey(l *store.CachedRun, m workflow.Action) store.StepKey {
@@ -173,23 +165,10 @@ func (c *Controller) doNow(ctx context.Context, l *store.CachedRun, m workflow.A
 // actNow does an act, and says whether it was cut off. Where the act panics, it is under
 // way no more all the same: else nothing would be done about its step ever again.
 func (c *Controller) actNow(ctx context.Context, l *store.CachedRun, m workflow.Action, s store.StepKey) (o steppool.Outcome, cut bool, err error) {
-	attempt := attemptOf(l.Journal, m.Path)
+	attempt := l.Journal.Attempt(m.Path)
 	inner, end := c.Steps.Begin(ctx, s, m.Act, attempt)
 	defer end()
 	o, err = c.act(inner, l, m)
 	o.Step, o.Attempt = s, attempt
 	return o, errors.Is(context.Cause(inner), steppool.ErrCanceled), err
-}
-
-// withOutcomes is a run with what came of its passes in its journal, not yet
-// written. What belongs to another attempt is of no use any more.
-func (c *Controller) withOutcomes(l *store.CachedRun) (*store.CachedRun, int) {
-	outcomes := c.Steps.Outcomes(l.Key())
-	j := l.Journal
-	for _, o := range outcomes {
-		if attemptOf(j, o.Step.Path) == o.Attempt {
-			j = o.Note(j)
-		}
-	}
-	return &store.CachedRun{Object: l.Object, Run: l.Run, Journal: j}, len(outcomes)
 }

@@ -42,7 +42,7 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	d := found.Drift
 	now := l.Journal
 	if fresh := c.Stores.Runs.Get(l.Key()); fresh != nil {
-		with, _ := c.withOutcomes(fresh)
+		with, _ := c.Steps.WithOutcomes(fresh)
 		now = with.Journal
 	}
 	if d != nil && now.Writing(m.Path) { // it may be the run itself

@@ -440,7 +440,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 		return time.Time{}, err
 	}
 	for range maxActs {
-		with, outcomes := c.withOutcomes(l)
+		with, outcomes := c.Steps.WithOutcomes(l)
 		on := c.Stores.Documents.Basis(l.PlanKey())
 		asked := c.Stores.Documents.Plan(l.PlanKey())
 		sig := c.signals(with)
@@ -463,6 +463,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 			}
 			c.recordQuestions(l, l.Journal, journal)
 			c.recordDrift(l, written.Journal, journal)
+			c.Steps.Began(l.Key(), written.Journal, journal, c.Now())
 			l, written = fresh, fresh
 			if l.Drains() {
 				c.Nodes.Enqueue()

@@ -287,6 +287,7 @@ func TestAStepIsNotTriedAgainWhileChangeIsHeld(t *testing.T) {
 		"its namespace is frozen": func(w *world, on bool) {
 			w.namespaceSays(shop, annotations.ChangeStrategy, map[bool]string{true: "Restrictive"}[on])
 		},
+		"its plan is paused": func(w *world, on bool) { w.says(annotations.Pause, map[bool]string{true: "true"}[on]) },
 		"the whole cluster is paused": func(w *world, on bool) {
 			w.annotateNamespace(annotations.DefaultNamespace, map[bool]string{true: "true"}[on])
 		},

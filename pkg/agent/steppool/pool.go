@@ -5,6 +5,7 @@ package steppool
 import (
 	"context"
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -67,6 +68,7 @@ type Pool struct {
 	finished  map[types.NamespacedName][]Outcome
 	waiting   map[store.StepKey]*Wait
 	woken     map[store.StepKey]bool // what it watches moved since its last pass began
+	begun     map[store.StepKey]begun
 }
 
 type execution struct {
@@ -77,7 +79,7 @@ type execution struct {
 
 // New has nothing under way.
 func New(enqueue func(types.NamespacedName)) *Pool {
-	return &Pool{enqueue: enqueue, slots: executors.NewShares(maxExecutions, MaxOwn), inline: executors.NewShares(maxInline, MaxOwn), executing: map[types.NamespacedName]map[string]*execution{}, finished: map[types.NamespacedName][]Outcome{}, waiting: map[store.StepKey]*Wait{}, woken: map[store.StepKey]bool{}}
+	return &Pool{enqueue: enqueue, slots: executors.NewShares(maxExecutions, MaxOwn), inline: executors.NewShares(maxInline, MaxOwn), executing: map[types.NamespacedName]map[string]*execution{}, finished: map[types.NamespacedName][]Outcome{}, waiting: map[store.StepKey]*Wait{}, woken: map[store.StepKey]bool{}, begun: map[store.StepKey]begun{}}
 }
 
 // Go has f done beside the workers.
@@ -290,4 +292,5 @@ func (p *Pool) Forget(k types.NamespacedName) {
 			delete(p.woken, s)
 		}
 	}
+	maps.DeleteFunc(p.begun, func(s store.StepKey, _ begun) bool { return s.Run == k })
 }

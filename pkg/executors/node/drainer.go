@@ -71,7 +71,7 @@ type Drainer struct {
 	ledger   ledger
 	busy     int                    // requests in flight
 	unswept  map[string]bool        // claimants whose drains left replicas of surges
-	failed   map[string]failedSurge // by uid of the pod: for surgeAgain
+	failed   map[string]failedSurge // by uid of the pod
 	readErr  error
 	unwatch  context.CancelFunc // stops the watch on budgets; nil: there is none
 	idle     *time.Timer

@@ -141,6 +141,8 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 		failed.Memory = memory(call, *m)
 		return executors.DrainStatus{}, &failed, nil
 	}
+	requested := n.record != nil && slices.ContainsFunc(n.record.By, func(by string) bool { return !nodes.IsPlan(by) })
+	t.Hold(requested && !t.Cordoned, call.Now)
 	if t.Yielded {
 		if st, goesOn := resume(call, p, t); !goesOn {
 			return st, nil, nil
@@ -273,9 +275,7 @@ func inTheWay(call executors.Call, node string) string {
 // notCordoned is the status of a drain that is blocked before its cordon. The timeout of one that aborts
 // counts from when that was first found.
 func notCordoned(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget, text string) executors.DrainStatus {
-	if t.BlockedAt.IsZero() && p.OnTimeout == drain.TimeoutAbort {
-		t.BlockedAt = call.Now.UTC()
-	}
+	t.Block(p.Options, call.Now)
 	at, aborts := t.GivenUpAt(p.Options)
 	if aborts && !call.Now.Before(at) {
 		return executors.DrainStatus{Aborted: true, Reason: executors.DrainTimedOut, Message: "the drain was blocked for good before its cordon, and its time is over: " + text}

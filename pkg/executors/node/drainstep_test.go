@@ -606,6 +606,34 @@ func TestADrainThatIsBlockedBeforeItsCordonAbortsInTime(t *testing.T) {
 			t.Error(got)
 		}
 	})
+	t.Run("its time stands still while a requestor has the node", func(t *testing.T) {
+		s, _ := start(t, abort)
+		s.pass()
+		s.call.Now = s.call.Now.Add(2 * time.Minute)
+		s.edit("a", recorded(true, nodes.Cordon{By: []string{"gpu"}}))
+		still := strings.TrimSuffix(told, "; given up at 2026-11-21T00:05:00Z")
+		for _, later := range []time.Duration{0, time.Hour} {
+			s.call.Now = s.call.Now.Add(later)
+			if got := outcome(s.pass()); got != still {
+				t.Errorf("%s\nwant %s", got, still)
+			}
+		}
+		s.edit("a", func(n *corev1.Node) { n.Spec.Unschedulable, n.Annotations = false, nil })
+		if got, want := outcome(s.pass()), still+"; given up at 2026-11-21T01:05:00Z"; got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+		s.call.Now = s.call.Now.Add(3 * time.Minute)
+		if got := outcome(s.end()); !strings.HasPrefix(got, "failed for good TimedOut: ") {
+			t.Error(got)
+		}
+	})
+	t.Run("what another plan left cordoned is no requestor's", func(t *testing.T) {
+		s, _ := start(t, abort)
+		s.edit("a", recorded(true, nodes.Cordon{By: []string{"plan:ops/other"}}))
+		if got := outcome(s.pass()); got != told {
+			t.Errorf("%s\nwant %s", got, told)
+		}
+	})
 	t.Run("its time ends with the block", func(t *testing.T) {
 		s, inTheWay := start(t, abort)
 		s.pass()

@@ -243,6 +243,7 @@ func (s *session) account(p drain.Pod, asked drain.Asked, ours bool) {
 	delete(s.sent.asked, p.UID)
 	delete(s.sent.tries, p.UID)
 	delete(s.surges.of, p.UID)
+	delete(s.d.failed, p.UID)
 	must := s.seen.mustLeave[p.UID]
 	delete(s.seen.mustLeave, p.UID)
 	if s.d.config.Elsewhere && len(s.departed.forced)+len(s.departed.evicted)+len(s.departed.gone) >= follow.MostObjects {

@@ -26,20 +26,12 @@ import (
 const (
 	surgeRetry = 2 * time.Second  // after a conflict, or when the API server does not answer
 	surgeLook  = 30 * time.Second // for seeing what is there already
-	surgeAgain = 5 * time.Minute  // after a surge that was impossible: somebody may have made room
+	// how long it is remembered how often surges of a pod failed: longer than the pauses between them
+	rememberFor = 2 * time.Hour
 	// for removing a replica, before the drain goes on without that; it ends between two attempts, so
 	// that what was said of the last is known
 	undoWithin = time.Minute - surgeRetry/2
 )
-
-// cannot is why there is no surge, and what would help.
-type cannot struct {
-	why, remedy string
-	refused     bool // for want of a right, or by an API server that has just begun
-	behind      bool // until another drain has replaced its pod
-}
-
-func (c *cannot) Error() string { return c.why }
 
 // surge gives a pod of a Deployment a replacement: one replica more, until a pod elsewhere is Ready
 // and this one leaves, then one replica less. It needs get on replicasets and deployments, list on
@@ -51,10 +43,10 @@ func (s *session) surge(p drain.Pod, going <-chan struct{}) {
 	if err != nil && debt != nil { // it may have been added nevertheless
 		s.giveBack(*debt)
 	}
-	var no *cannot
+	var no *surge.Cannot
 	switch {
 	case errors.As(err, &no):
-		s.replacement(p, drain.Replacement{Impossible: true, Why: no.why, Remedy: no.remedy})
+		s.replacement(p, drain.Replacement{Impossible: true, Why: no.Why, Remedy: no.Remedy})
 		return
 	case err != nil:
 		s.replacement(p, drain.Replacement{})
@@ -95,22 +87,36 @@ func (s *session) replacement(p drain.Pod, r drain.Replacement) {
 		}
 		s.surges.of[p.UID] = r
 		if r.Impossible {
-			s.d.failed[p.UID] = failedSurge{place{s.order.Node, s.order.By}, s.d.config.Now(), r}
-			time.AfterFunc(surgeAgain, func() { s.detached(func() { s.forget(p.UID) }) })
+			f := failedSurge{place: place{s.order.Node, s.order.By}, at: s.d.config.Now(), times: s.d.failed[p.UID].times + 1, Replacement: r}
+			s.d.failed[p.UID] = f
+			time.AfterFunc(drain.SurgeAgain(f.times), func() { s.detached(func() { s.tryAgain(p.UID, f.times) }) })
+			time.AfterFunc(rememberFor, func() { s.detached(func() { s.forget(p.UID, f.times) }) })
 		}
 	})
 }
 
-// forget has a surge that failed tried again.
-func (s *session) forget(uid string) {
+// tryAgain has a surge that failed tried again. How often it did is remembered until the pod is gone, or
+// for long: while nothing changes, the pauses grow.
+func (s *session) tryAgain(uid string, times int) {
 	delete(s.surges.of, uid)
-	delete(s.d.failed, uid)
+	if f := s.d.failed[uid]; f.times == times {
+		f.again = true
+		s.d.failed[uid] = f
+	}
 }
 
-// failedSurge is a surge that was impossible, of whom, and since when.
+func (s *session) forget(uid string, times int) {
+	if s.d.failed[uid].times == times {
+		delete(s.d.failed, uid)
+	}
+}
+
+// failedSurge is a surge that was impossible, of whom, when, and how often.
 type failedSurge struct {
 	place
-	at time.Time
+	at    time.Time
+	times int
+	again bool // it is tried again
 	drain.Replacement
 }
 
@@ -120,7 +126,7 @@ func (d *Drainer) Unreplaced(node, by string, since time.Time) map[string]drain.
 	defer d.mu.Unlock()
 	out := map[string]drain.Replacement{}
 	for uid, f := range d.failed {
-		if f.place == (place{node, by}) && !f.at.Before(since) {
+		if f.place == (place{node, by}) && !f.again && !f.at.Before(since) {
 			out[uid] = f.Replacement
 		}
 	}
@@ -150,11 +156,11 @@ func (s *session) begin(p drain.Pod, going <-chan struct{}) (debt *surge.Debt, e
 		}
 		pause, final := surgeRetry, false
 		waits := drain.Replacement{Why: document.Cut(err.Error(), 200)}
-		if no := (*cannot)(nil); errors.As(err, &no) {
+		if no := (*surge.Cannot)(nil); errors.As(err, &no) {
 			now := s.d.config.Now()
-			final = !no.refused && !no.behind
-			waits.Behind, waits.Remedy = no.behind, no.remedy
-			if no.refused {
+			final = !no.Refused && !no.Behind
+			waits.Behind, waits.Remedy = no.Behind, no.Remedy
+			if no.Refused {
 				refused, final = refused.Again(now)
 				pause = refused.VerdictAt(now).Sub(now)
 			}
@@ -182,20 +188,20 @@ const elsewhere = "another pod of its Deployment is being replaced"
 func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
 	dep, err := s.deploymentOf(p)
 	if err != nil {
-		return nil, denied(err, "get on replicasets and deployments")
+		return nil, surge.Denied(err, "get on replicasets and deployments")
 	}
 	debt := &surge.Debt{Namespace: dep.Namespace, Name: dep.Name}
 	record, has, err := annotations.ReadSurge(dep.Annotations)
 	switch {
 	case err != nil:
-		return nil, &cannot{why: err.Error(), remedy: "remove the annotation once its replicas are as they should be"}
+		return nil, &surge.Cannot{Why: err.Error(), Remedy: "remove the annotation once its replicas are as they should be"}
 	case has && record.Pod == p.UID:
 		debt.Record = record
 		return debt, nil
 	case has && record.Node == s.order.Node && claims(s.order.By, record):
 		return nil, errors.New(elsewhere)
 	case has:
-		return nil, &cannot{why: elsewhere, remedy: fmt.Sprintf("wait; if it lasts, look what keeps that pod on node %q", record.Node), behind: true}
+		return nil, &surge.Cannot{Why: elsewhere, Remedy: fmt.Sprintf("wait; if it lasts, look what keeps that pod on node %q", record.Node), Behind: true}
 	}
 	needed, err := s.needsSurge(p, dep)
 	if err != nil || !needed {
@@ -206,28 +212,16 @@ func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
 	}
 	debt.Record = annotations.Surge{Replicas: surge.Replicas(dep), Node: s.order.Node, Pod: p.UID, By: s.order.By, At: s.d.config.Now().UTC()}
 	if err := debt.Record.Check(); err != nil { // it could not be read back
-		return nil, &cannot{why: err.Error(), remedy: "take the annotation maint.dev/drain=surge away"}
+		return nil, &surge.Cannot{Why: err.Error(), Remedy: "take the annotation maint.dev/drain=surge away"}
 	}
 	text, err := json.Marshal(debt.Record)
 	if err != nil {
 		return nil, fmt.Errorf("record of a surge: %w", err)
 	}
 	if err := surge.Scale(s.life.ctx, s.kube(), s.order.Manager, dep, debt.Record.Replicas+1, string(text)); err != nil {
-		return debt, denied(err, "patch on deployments")
+		return debt, surge.Denied(err, "patch on deployments")
 	}
 	return debt, nil
-}
-
-// denied turns a missing right, and any other refusal that stays, into a failure that waiting does
-// not fix.
-func denied(err error, right string) error {
-	switch {
-	case apierrors.IsForbidden(err):
-		return &cannot{why: "not allowed: " + document.Cut(err.Error(), 200), remedy: "grant " + right + ", or take the annotation maint.dev/drain=surge away", refused: true}
-	case surge.Final(err) && !apierrors.IsNotFound(err): // the pod of what is gone goes soon
-		return &cannot{why: "the API server refuses: " + document.Cut(err.Error(), 200), remedy: "change what it objects to, or take the annotation maint.dev/drain=surge away"}
-	}
-	return err
 }
 
 func (s *session) deploymentOf(p drain.Pod) (*appsv1.Deployment, error) {
@@ -238,14 +232,14 @@ func (s *session) deploymentOf(p drain.Pod) (*appsv1.Deployment, error) {
 	}
 	owner := metav1.GetControllerOfNoCopy(rs)
 	if string(rs.UID) != p.Controller.UID || owner == nil || owner.Kind != "Deployment" {
-		return nil, &cannot{why: "its ReplicaSet belongs to no Deployment", remedy: "take the annotation maint.dev/drain=surge away"}
+		return nil, &surge.Cannot{Why: "its ReplicaSet belongs to no Deployment", Remedy: "take the annotation maint.dev/drain=surge away"}
 	}
 	dep, err := apps.Deployments(p.Namespace).Get(s.life.ctx, owner.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("find the Deployment of pod %s: %w", p, err)
 	}
 	if dep.UID != owner.UID {
-		return nil, &cannot{why: "its ReplicaSet belongs to another Deployment than the one that is named " + dep.Name + " now", remedy: "take the annotation maint.dev/drain=surge away"}
+		return nil, &surge.Cannot{Why: "its ReplicaSet belongs to another Deployment than the one that is named " + dep.Name + " now", Remedy: "take the annotation maint.dev/drain=surge away"}
 	}
 	return dep, nil
 }
@@ -258,7 +252,7 @@ func (s *session) needsSurge(p drain.Pod, dep *appsv1.Deployment) (bool, error) 
 	s.d.mu.Unlock()
 	for _, b := range over {
 		if b.MaxUnavailable == "0" || b.MaxUnavailable == "0%" || b.MinAvailable == "100%" {
-			return false, &cannot{why: "its budget " + b.Key() + " lets nobody go, however many replicas there are", remedy: "write maxUnavailable: 1 there"}
+			return false, &surge.Cannot{Why: "its budget " + b.Key() + " lets nobody go, however many replicas there are", Remedy: "write maxUnavailable: 1 there"}
 		}
 	}
 	return surge.Replicas(dep) == 1 || drain.Tight(p, over), nil
@@ -269,9 +263,9 @@ func (s *session) mayScale(dep *appsv1.Deployment) error {
 	owner, remedy, err := surge.Owner(s.life.ctx, s.kube(), s.order.Manager, dep)
 	switch {
 	case err != nil:
-		return denied(err, "list on horizontalpodautoscalers.autoscaling")
+		return surge.Denied(err, "list on horizontalpodautoscalers.autoscaling")
 	case owner != "":
-		return &cannot{why: owner + " owns the replicas of Deployment/" + dep.Name, remedy: remedy + ", or take the annotation maint.dev/drain=surge away"}
+		return &surge.Cannot{Why: owner + " owns the replicas of Deployment/" + dep.Name, Remedy: remedy + ", or take the annotation maint.dev/drain=surge away"}
 	}
 	return nil
 }
@@ -445,7 +439,7 @@ func (s *session) awaitReplacement(p drain.Pod, debt surge.Debt, going <-chan st
 			switch {
 			case enough && !ready:
 				timer.Stop()
-				s.replacement(p, drain.Replacement{Ready: true})
+				s.replacement(p, drain.Replacement{Ready: true, ReadyAt: s.d.config.Now()})
 			case ready && !enough: // its eviction was held up meanwhile
 				timer.Reset(s.d.config.SurgeFor)
 				last = cmp.Or(why, "it went again")

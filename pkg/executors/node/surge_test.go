@@ -412,11 +412,19 @@ func TestAReplacementThatDoesNotBecomeReady(t *testing.T) {
 			if known := d.Unreplaced("a", mine, order.Since); !strings.Contains(known["uid-web-1"].Why, c.why) || len(d.Unreplaced("a", mine, time.Now())) > 0 || len(d.Unreplaced("b", mine, order.Since)) > 0 {
 				t.Errorf("known of what failed: %+v", known)
 			}
-			time.Sleep(surgeAgain)
+			time.Sleep(drain.SurgeAgain(1))
 			synctest.Wait()
 			if known := d.Unreplaced("a", mine, order.Since); len(known) > 0 {
 				t.Errorf("known still: %+v", known)
 			}
+			time.Sleep(time.Minute + 10*time.Second) // in which it fails again
+			again := drain.SurgeAgain(2) - 30*time.Second
+			time.Sleep(again)
+			synctest.Wait()
+			if known := d.Unreplaced("a", mine, order.Since); len(known) != 1 || h.deployment() != "1 replicas" {
+				t.Errorf("%s later, after it failed again: %+v, %s", again, known, h.deployment())
+			}
+			time.Sleep(20 * time.Second)
 			h.put(podNamed("web-2", on("b")))
 			time.Sleep(time.Minute)
 			synctest.Wait()
@@ -792,7 +800,7 @@ func TestPodsOfOneDeploymentAreReplacedOneAfterTheOther(t *testing.T) {
 			t.Fatalf("it has %s", first)
 		}
 		st := d.Ensure(t.Context(), order)
-		if !slices.ContainsFunc(st.Pods, func(p drain.Progress) bool { return p.Why == "another pod of its Deployment is being replaced" }) {
+		if !slices.ContainsFunc(st.Pods, func(p drain.Progress) bool { return strings.HasPrefix(p.Why, "after pod shop/web-") }) {
 			t.Errorf("of the second: %+v", st.Pods)
 		}
 		h.put(podNamed("web-3", on("b")))

@@ -27,5 +27,5 @@ func allBudgets(kube kube.Interface, heard func(error)) follow.Source[*policyv1.
 
 func allAttachments(kube kube.Interface, heard func(error)) follow.Source[*storagev1.VolumeAttachmentList] {
 	in := kube.StorageV1().VolumeAttachments()
-	return follow.Source[*storagev1.VolumeAttachmentList]{List: in.List, Watch: in.Watch, Heard: heard, Trim: func(*metav1.ListOptions) {}}
+	return follow.Source[*storagev1.VolumeAttachmentList]{List: in.List, Watch: in.Watch, Heard: heard, Small: true, Trim: func(*metav1.ListOptions) {}}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
@@ -69,16 +70,51 @@ type follower[O, L runtime.Object, V any] struct {
 	from      Source[L]
 	to        Kept[O, V]
 	elsewhere bool
+	version   string   // up to which everything was handed on; empty: the next thing to do is to list
+	kept      *weights // what was
 }
 
-// once lists, and watches from there until the watch ends; an error means that something could not
-// be read.
-func (f follower[O, L, V]) once(ctx context.Context) error {
-	if !f.elsewhere {
+// once goes on from the version that it has come to, or lists, and watches from there until the watch
+// ends; an error means that something could not be read. What an API server refuses, as a version that
+// it does not have any more, is listed anew; one that is away has forgotten nothing.
+func (f *follower[O, L, V]) once(ctx context.Context) error {
+	err := f.watched(ctx)
+	if err != nil && !away(err) {
+		f.version = ""
+	}
+	return err
+}
+
+// away says whether an error is that of an API server that does not answer, or cannot now.
+func away(err error) bool {
+	if errors.Is(err, ErrTooMuch) || errors.Is(err, kube.ErrCutOff) {
+		return false
+	}
+	return apierrors.IsTooManyRequests(err) || executors.Unanswered(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) && !apierrors.HasStatusCause(err, cannotDecode)
+}
+
+// cannotDecode marks what client-go says of an event that it cannot read: from the same version on the
+// watch would come to it again, and no further.
+const cannotDecode = "ClientWatchDecoding"
+
+func (f *follower[O, L, V]) watched(ctx context.Context) error {
+	if f.version == "" && !f.elsewhere {
 		if err := f.streamed(ctx); !apierrors.IsInvalid(err) { // as an API server says that does not stream lists
 			return err
 		}
 	}
+	if f.version == "" {
+		if err := f.listed(ctx); err != nil {
+			return err
+		}
+	}
+	err := f.watch(ctx)
+	f.from.Heard(err)
+	return err
+}
+
+// listed lists in pages.
+func (f *follower[O, L, V]) listed(ctx context.Context) error {
 	kept := newWeights(f.elsewhere)
 	var all []V
 	version := ""
@@ -102,15 +138,14 @@ func (f follower[O, L, V]) once(ctx context.Context) error {
 		return err
 	}
 	f.to.Replaced(all, version)
-	err = watchFrom(ctx, f.from, f.to, version, kept)
-	f.from.Heard(err)
-	return err
+	f.version, f.kept = version, kept
+	return nil
 }
 
 // streamed lists and watches by one request: what there is comes object by object, and is reduced as it
 // comes.
-func (f follower[O, L, V]) streamed(ctx context.Context) error {
-	options := metav1.ListOptions{ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, SendInitialEvents: new(true), AllowWatchBookmarks: true}
+func (f *follower[O, L, V]) streamed(ctx context.Context) error {
+	options := kube.Streamed(metav1.ListOptions{})
 	f.from.Trim(&options)
 	w, err := f.from.Watch(ctx, options)
 	if err != nil {
@@ -127,15 +162,14 @@ func (f follower[O, L, V]) streamed(ctx context.Context) error {
 		return err
 	}
 	f.to.Replaced(all, version)
-	err = changes(ctx, w, f.to, newWeights(false))
+	f.version, f.kept = version, newWeights(false)
+	err = f.changes(ctx, w)
 	f.from.Heard(err)
 	return err
 }
 
-var errCutOff = errors.New("the watch ended before it had sent all that there is")
-
 // initial is all that there is, as a watch sends it before its first changes, or among them.
-func (f follower[O, L, V]) initial(ctx context.Context, w watch.Interface) (all []V, version string, err error) {
+func (f *follower[O, L, V]) initial(ctx context.Context, w watch.Interface) (all []V, version string, err error) {
 	there, unlimited := map[string]V{}, newWeights(false)
 	to := Kept[O, V]{
 		Turn: f.to.Turn, Key: f.to.Key,
@@ -148,21 +182,24 @@ func (f follower[O, L, V]) initial(ctx context.Context, w watch.Interface) (all 
 			return nil, "", ctx.Err()
 		case event, open := <-w.ResultChan():
 			if !open {
-				return nil, "", errCutOff
+				return nil, "", kube.ErrCutOff
 			}
 			if err := handOn(event, to, unlimited); err != nil {
 				return nil, "", err
 			}
-			if m, is := event.Object.(metav1.Object); is && event.Type == watch.Bookmark && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
-				return slices.Collect(maps.Values(there)), m.GetResourceVersion(), nil
+			if version, ends := kube.EndsList(event); ends {
+				return slices.Collect(maps.Values(there)), version, nil
 			}
 		}
 	}
 }
 
-// each lists in pages: answers of other clusters are bounded where they are received.
-func (f follower[O, L, V]) each(ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), see func(O) error) error {
-	if f.elsewhere {
+// each lists in pages. What bounds them is the agent's memory, of 256 MiB: the answers to its own
+// requests are not weighed, and one object of a tenant may take 10 MiB. An unpaged list of the API
+// server's cache (resourceVersion=0) would have them all at once. Answers of other clusters are
+// bounded where they are received, and what no tenant writes is small.
+func (f *follower[O, L, V]) each(ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), see func(O) error) error {
+	if f.elsewhere || f.from.Small {
 		return kube.EachOf(ctx, list, "", see)
 	}
 	return kube.EachOfLarge(ctx, list, metav1.ListOptions{}, see)
@@ -176,21 +213,22 @@ func versionOf(list runtime.Object) string {
 	return l.GetResourceVersion()
 }
 
-// watchFrom passes on the changes after a version, until the watch ends.
-func watchFrom[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Kept[O, V], version string, kept *weights) error {
-	options := metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}
-	from.Trim(&options)
-	w, err := from.Watch(ctx, options)
+// watch passes on the changes after the version that it has come to, until the watch ends.
+func (f *follower[O, L, V]) watch(ctx context.Context) error {
+	options := metav1.ListOptions{ResourceVersion: f.version, AllowWatchBookmarks: true}
+	f.from.Trim(&options)
+	w, err := f.from.Watch(ctx, options)
 	if err != nil {
 		return err
 	}
+	f.from.Heard(nil)
 	w = doubted(w, silence)
 	defer w.Stop()
-	return changes(ctx, w, to, kept)
+	return f.changes(ctx, w)
 }
 
 // changes passes on what a watch sends until it ends.
-func changes[O runtime.Object, V any](ctx context.Context, w watch.Interface, to Kept[O, V], kept *weights) error {
+func (f *follower[O, L, V]) changes(ctx context.Context, w watch.Interface) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -199,8 +237,11 @@ func changes[O runtime.Object, V any](ctx context.Context, w watch.Interface, to
 			if !open {
 				return nil
 			}
-			if err := handOn(event, to, kept); err != nil {
+			if err := handOn(event, f.to, f.kept); err != nil {
 				return err
+			}
+			if m, is := event.Object.(metav1.Object); is && m.GetResourceVersion() != "" {
+				f.version = m.GetResourceVersion()
 			}
 		}
 	}

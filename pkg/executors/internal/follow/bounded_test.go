@@ -1,13 +1,16 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"runtime"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +22,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // largeBudget is a budget as large as a tenant may make it.
@@ -106,79 +110,180 @@ func TestLargeBudgetsOfATenantTakeTheMemoryOfAPage(t *testing.T) {
 }
 
 // An API server that streams lists is asked once: what there is, and what changes meanwhile and later.
+// The end of a watch loses nothing: the next one goes on from there, and so does one after an outage.
+// A version that the API server does not have any more is listed anew.
 func TestAListIsStreamedWhereTheAPIServerCan(t *testing.T) {
-	budget := func(name string) *policyv1.PodDisruptionBudget {
-		return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: "5"}}
-	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		opened := []*watch.FakeWatcher{watch.NewFake(), watch.NewFake(), watch.NewFake()}
-		asked, version := 0, ""
-		var heard []error
-		from := Source[*policyv1.PodDisruptionBudgetList]{
-			List: func(context.Context, metav1.ListOptions) (*policyv1.PodDisruptionBudgetList, error) {
-				t.Error("it lists")
-				return &policyv1.PodDisruptionBudgetList{}, nil
-			},
-			Watch: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				if o.SendInitialEvents == nil || !*o.SendInitialEvents || o.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan || o.ResourceVersion != "" || !o.AllowWatchBookmarks {
-					t.Errorf("it asks %+v", o)
-				}
-				asked++
-				return opened[asked-1], nil
-			},
-			Trim: func(*metav1.ListOptions) {}, Heard: func(err error) { heard = append(heard, err) },
-		}
-		kept := map[string]drain.Budget{}
-		go Keep(ctx, false, from, Kept[*policyv1.PodDisruptionBudget, drain.Budget]{
-			Turn: annotations.DrainBudget, Key: drain.Budget.Key,
-			Set:  func(b drain.Budget) { kept[b.Key()] = b },
-			Gone: func(b drain.Budget) { delete(kept, b.Key()) },
-			Replaced: func(all []drain.Budget, v string) {
-				version = v
-				clear(kept)
-				for _, b := range all {
-					kept[b.Key()] = b
-				}
-			},
-		})
-		is := func(when string, want ...string) {
-			t.Helper()
-			synctest.Wait()
-			if got := slices.Sorted(maps.Keys(kept)); !slices.Equal(got, want) {
-				t.Errorf("%s: %q, want %q", when, got, want)
-			}
-		}
-		end := budget("")
-		end.ResourceVersion, end.Annotations = "9", map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+		p := &played{T: t, kept: map[string]drain.Budget{}}
+		go Keep(ctx, false, p.source(), p.keeps())
 
-		opened[0].Add(budget("a"))
-		opened[0].Stop()
+		p.watch(0).Add(budget("a", "4"))
+		p.watch(0).Stop()
 		time.Sleep(5 * time.Second)
-		is("it is cut off")
-		if asked != 2 || len(heard) != 1 || !errors.Is(heard[0], errCutOff) {
-			t.Fatalf("asked %d times, heard %v", asked, heard)
+		p.is("it is cut off")
+		if len(p.heard) != 1 || !errors.Is(p.heard[0], kube.ErrCutOff) {
+			t.Fatalf("heard %v", p.heard)
 		}
 		for _, name := range []string{"a", "b", "c"} {
-			opened[1].Add(budget(name))
+			p.watch(1).Add(budget(name, "5"))
 		}
-		opened[1].Modify(budget("b"))
-		opened[1].Delete(budget("c"))
-		is("not all has come")
-		opened[1].Action(watch.Bookmark, end)
-		is("all has come", "shop/a", "shop/b")
-		opened[1].Delete(budget("a"))
-		opened[1].Add(budget("d"))
-		is("it changes", "shop/b", "shop/d")
-		opened[1].Stop()
+		p.watch(1).Modify(budget("b", "6"))
+		p.watch(1).Delete(budget("c", "7"))
+		p.is("not all has come")
+		p.watch(1).Action(watch.Bookmark, endOfList())
+		p.is("all has come", "shop/a", "shop/b")
+		p.watch(1).Delete(budget("a", "10"))
+		p.watch(1).Add(budget("d", "11"))
+		p.watch(1).Action(watch.Bookmark, budget("", "12"))
+		p.is("it changes", "shop/b", "shop/d")
+		p.watch(1).Stop()
 		time.Sleep(5 * time.Second)
-		opened[2].Add(budget("e"))
-		opened[2].Action(watch.Bookmark, end)
-		is("the watch ended", "shop/e")
-		if version != "9" || asked != 3 || errors.Join(heard[1:]...) != nil {
-			t.Errorf("version %s, asked %d times, heard %v", version, asked, heard)
+		synctest.Wait()
+		p.away.Store(true)
+		p.watch(2).Stop()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		p.away.Store(false)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if n := len(p.heard); p.heard[n-1] != nil || p.heard[n-2] == nil {
+			t.Errorf("after an outage it was heard %v", p.heard)
+		}
+		p.watch(3).Add(budget("e", "13"))
+		p.is("watches ended", "shop/b", "shop/d", "shop/e")
+		p.watch(3).Error(&apierrors.NewResourceExpired("too old").ErrStatus)
+		time.Sleep(5 * time.Second)
+		p.watch(4).Add(budget("f", "20"))
+		p.watch(4).Action(watch.Bookmark, endOfList())
+		p.is("the version is too old", "shop/f")
+		if want := []string{"all", "all", "12", "12", "all"}; !slices.Equal(p.asked, want) {
+			t.Errorf("asked for %q, want %q", p.asked, want)
 		}
 		stop()
 		synctest.Wait()
 	})
+}
+
+func budget(name, version string) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: version}}
+}
+
+func endOfList() *policyv1.PodDisruptionBudget {
+	end := budget("", "9")
+	end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	return end
+}
+
+// played is an API server that streams lists, as a test has it, and what was kept of it.
+type played struct {
+	*testing.T
+	opened []*watch.FakeWatcher
+	asked  []string // the versions that were watched from
+	away   atomic.Bool
+	heard  []error
+	kept   map[string]drain.Budget
+}
+
+func (p *played) watch(i int) *watch.FakeWatcher {
+	p.Helper()
+	synctest.Wait()
+	if i != len(p.opened)-1 {
+		p.Fatalf("%d watches were opened", len(p.opened))
+	}
+	return p.opened[i]
+}
+
+func (p *played) is(when string, want ...string) {
+	p.Helper()
+	synctest.Wait()
+	if got := slices.Sorted(maps.Keys(p.kept)); !slices.Equal(got, want) {
+		p.Errorf("%s: %q, want %q", when, got, want)
+	}
+}
+
+func (p *played) source() Source[*policyv1.PodDisruptionBudgetList] {
+	return Source[*policyv1.PodDisruptionBudgetList]{
+		List: func(context.Context, metav1.ListOptions) (*policyv1.PodDisruptionBudgetList, error) {
+			p.Error("it lists")
+			return &policyv1.PodDisruptionBudgetList{}, nil
+		},
+		Watch: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			if p.away.Load() {
+				return nil, io.ErrUnexpectedEOF
+			}
+			streams := o.SendInitialEvents != nil && *o.SendInitialEvents && o.ResourceVersionMatch == metav1.ResourceVersionMatchNotOlderThan
+			if streams != (o.ResourceVersion == "") || !o.AllowWatchBookmarks {
+				p.Errorf("it asks %+v", o)
+			}
+			p.asked = append(p.asked, cmp.Or(o.ResourceVersion, "all"))
+			p.opened = append(p.opened, watch.NewFake())
+			return p.opened[len(p.opened)-1], nil
+		},
+		Trim: func(*metav1.ListOptions) {}, Heard: func(err error) { p.heard = append(p.heard, err) },
+	}
+}
+
+func (p *played) keeps() Kept[*policyv1.PodDisruptionBudget, drain.Budget] {
+	return Kept[*policyv1.PodDisruptionBudget, drain.Budget]{
+		Turn: annotations.DrainBudget, Key: drain.Budget.Key,
+		Set:  func(b drain.Budget) { p.kept[b.Key()] = b },
+		Gone: func(b drain.Budget) { delete(p.kept, b.Key()) },
+		Replaced: func(all []drain.Budget, _ string) {
+			clear(p.kept)
+			for _, b := range all {
+				p.kept[b.Key()] = b
+			}
+		},
+	}
+}
+
+// An error of an API server that answers says that what was seen may not be what is there.
+func TestAfterWhichErrorsAllIsListedAnew(t *testing.T) {
+	what := policyv1.Resource("poddisruptionbudgets")
+	tooNew := apierrors.NewTimeoutError("Too large resource version", 1)
+	tooNew.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+	unread := apierrors.NewInternalError(io.EOF)
+	unread.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: cannotDecode}}
+	for name, c := range map[string]struct {
+		err  error
+		away bool
+	}{
+		"no answer":                        {io.ErrUnexpectedEOF, true},
+		"an API server that is busy":       {apierrors.NewTooManyRequests("busy", 1), true},
+		"one that begins":                  {apierrors.NewServiceUnavailable("not yet"), true},
+		"a version that is too old":        {apierrors.NewResourceExpired("too old"), false},
+		"a version that was not there yet": {tooNew, false},
+		"an event that cannot be read":     {unread, false},
+		"a missing right":                  {apierrors.NewForbidden(what, "", errors.New("no")), false},
+		"too much of another cluster":      {fmt.Errorf("%w: 1 KiB", ErrTooMuch), false},
+	} {
+		if got := away(c.err); got != c.away {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// The volumes that are attached are small, and no tenant writes them.
+func TestHowManyObjectsAPageHas(t *testing.T) {
+	for name, c := range map[string]struct {
+		small, elsewhere bool
+		want             int64
+	}{
+		"objects of tenants":            {want: kube.FewObjects},
+		"objects that no tenant writes": {small: true, want: 500},
+		"objects of another cluster":    {elsewhere: true, want: 500},
+	} {
+		from := Source[*policyv1.PodDisruptionBudgetList]{Small: c.small, Trim: func(*metav1.ListOptions) {}}
+		f := follower[*policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudgetList, drain.Budget]{from: from, elsewhere: c.elsewhere}
+		err := f.each(t.Context(), func(_ context.Context, o metav1.ListOptions) (*policyv1.PodDisruptionBudgetList, error) {
+			if o.Limit != c.want {
+				t.Errorf("%s: a page of %d, want %d", name, o.Limit, c.want)
+			}
+			return &policyv1.PodDisruptionBudgetList{}, nil
+		}, func(*policyv1.PodDisruptionBudget) error { return nil })
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
