@@ -158,7 +158,7 @@ func TestAnApplicationOfArgoCDIsHeldByItsSyncPolicy(t *testing.T) {
 
 	d.merge(id(app.name, "another"))(t)
 	call := h.as(t, w.Call, ownerRights())
-	if out := finish(t, &call); !strings.Contains(out.Message, "nothing that is known keeps") || app.state("spec")(t) != synced {
+	if out := finish(t, &call); !strings.Contains(out.Message, "no GitOps owner of") || app.state("spec")(t) != synced {
 		t.Errorf("a mark of another object counts: %+v", out)
 	}
 
@@ -227,9 +227,9 @@ func TestAnOwnerThatSomebodyResumesIsDrift(t *testing.T) {
 func TestAnOwnerThatCannotBeToldIsNotGuessed(t *testing.T) {
 	h := newGitHouse(t)
 	for name, c := range map[string]struct{ marks, want string }{
-		"no marks":                              {"{}", "Done: nothing that is known keeps Deployment/"},
-		"of one that is gone":                   {"{labels: {kustomize.toolkit.fluxcd.io/name: gone, kustomize.toolkit.fluxcd.io/namespace: NS}}", "Done: nothing that is known keeps Deployment/"},
-		"of a kind that the cluster has not":    {"{labels: {helm.toolkit.fluxcd.io/name: web, helm.toolkit.fluxcd.io/namespace: NS}}", "Done: nothing that is known keeps Deployment/"},
+		"no marks":                              {"{}", "Done: no GitOps owner of Deployment/"},
+		"of one that is gone":                   {"{labels: {kustomize.toolkit.fluxcd.io/name: gone, kustomize.toolkit.fluxcd.io/namespace: NS}}", "Done: no GitOps owner of Deployment/"},
+		"of a kind that the cluster has not":    {"{labels: {helm.toolkit.fluxcd.io/name: web, helm.toolkit.fluxcd.io/namespace: NS}}", "Done: no GitOps owner of Deployment/"},
 		"of one that may not be looked at":      {"{labels: {kustomize.toolkit.fluxcd.io/name: apps, kustomize.toolkit.fluxcd.io/namespace: flux-system}}", `may not get kustomizations.kustomize.toolkit.fluxcd.io "apps" in namespace flux-system`},
 		"of an Application that may be anybody": {"{labels: {app.kubernetes.io/instance: web}}", `may not get applications.argoproj.io "web" in namespace argocd`},
 	} {

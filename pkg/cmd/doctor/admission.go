@@ -107,7 +107,7 @@ func (o *options) bound(which string, policies, there []string, bindings []admis
 		}
 	}
 	if len(idle) > 0 {
-		o.amiss("of the policies "+which+" these do not refuse: "+strings.Join(idle, ", "), o.Suggest().Install()+" brings a binding that is missing; validationActions: [Deny] has one refuse")
+		o.amiss("of the policies "+which+" these do not refuse: "+strings.Join(idle, ", "), o.Suggest().Install()+" creates a missing binding; set validationActions: [Deny] on the others")
 	}
 	return len(idle) == 0
 }

@@ -201,12 +201,12 @@ func TestDoctorOfWhatConfinesTheAgent(t *testing.T) {
 			name: "one has no binding, and one only warns", line: "doctor", code: 1, err: oneProblem,
 			world: append(without("maint-agent-nodes", without("maint-agent-secrets", installed())), named("maint-agent-nodes"), named("maint-agent-secrets"), binding("maint-agent-nodes", admissionv1.Warn, admissionv1.Audit)),
 			out: before + "PROBLEM  of the policies that confine the agent's token these do not refuse: maint-agent-secrets (no binding maint-agent-secrets), maint-agent-nodes (binding maint-agent-nodes has [Warn Audit])\n" +
-				"         'kubectl maint install --apply' brings a binding that is missing; validationActions: [Deny] has one refuse\n",
+				"         'kubectl maint install --apply' creates a missing binding; set validationActions: [Deny] on the others\n",
 		},
 		{
 			name: "tokens for a cloud, and the policy that limits them has no binding", line: "doctor", world: installed(named("maint-agent-tokens")), code: 1, err: oneProblem,
 			out: before + "PROBLEM  of the policies that confine the agent's token these do not refuse: maint-agent-tokens (no binding maint-agent-tokens)\n" +
-				"         'kubectl maint install --apply' brings a binding that is missing; validationActions: [Deny] has one refuse\n",
+				"         'kubectl maint install --apply' creates a missing binding; set validationActions: [Deny] on the others\n",
 		},
 		{
 			name: "who may list the policies and not their bindings", line: "doctor", world: installed(), before: func(o *cmdtest.Cluster) { o.Forbids("list", "validatingadmissionpolicybindings", "") },
@@ -217,7 +217,7 @@ func TestDoctorOfWhatConfinesTheAgent(t *testing.T) {
 			name: "those that guard intents are there, and not all that bind them", line: "doctor", code: 1, err: oneProblem,
 			world: installed(named("maint-intents"), named("maint-status"), binding("maint-status", admissionv1.Audit), named("maint-records"), binding("maint-records", admissionv1.Deny), named("maint-nodes"), binding("maint-nodes", admissionv1.Deny)),
 			out: "PROBLEM  of the policies that guard intents, records and freezes these do not refuse: maint-intents (no binding maint-intents), maint-records (no binding maint-records-names), maint-status (binding maint-status has [Audit])\n" +
-				"         'kubectl maint install --apply' brings a binding that is missing; validationActions: [Deny] has one refuse\n",
+				"         'kubectl maint install --apply' creates a missing binding; set validationActions: [Deny] on the others\n",
 		},
 		{
 			name: "who may not list what binds them", line: "doctor", world: installed(named("maint-intents")), before: func(o *cmdtest.Cluster) { o.Forbids("list", "validatingadmissionpolicybindings", "") },
@@ -383,7 +383,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 			out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nPROBLEM  system:serviceaccount:shop:maint-runner may not get, list, watch, patch kustomizations.kustomize.toolkit.fluxcd.io, and step hold-owners suspends Kustomization/apps of namespace flux-system, which keeps Deployment/orders as Git has it\n" +
 				"         grant it: 'kubectl -n flux-system create role maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --verb=get,list,watch,patch --resource=kustomizations.kustomize.toolkit.fluxcd.io --dry-run=client -o yaml | kubectl -n flux-system auth reconcile -f -' and 'kubectl -n flux-system create rolebinding maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --role=maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --serviceaccount=shop:maint-runner --dry-run=client -o yaml | kubectl -n flux-system auth reconcile -f -'\n",
 		},
-		{name: "nothing in Git owns what it holds", line: "doctor orders", world: installed(seen(holds)), out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nok       nothing that is known keeps Deployment/orders as Git has it, which step hold-owners would suspend\n"},
+		{name: "nothing in Git owns what it holds", line: "doctor orders", world: installed(seen(holds)), out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nok       no GitOps owner of Deployment/orders was found, so step hold-owners has none to suspend\n"},
 		{
 			name: "the agent finds it invalid: said once", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"False","message":"no template hush"},{"type":"Ready","status":"False","message":"it is invalid"}]`)), code: 1, err: oneProblem,
 			out: "PROBLEM  the plan is not valid: no template hush\n         fix it; 'kubectl maint describe orders' tells all\n" + account + none,

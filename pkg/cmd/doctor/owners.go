@@ -73,7 +73,7 @@ func (o *options) ownersOf(ctx context.Context, k *factory.Cluster, step string,
 		looked = true
 	}
 	if !looked {
-		o.good("nothing that is known keeps %s as Git has it, which step %s would suspend", ref, step)
+		o.good("no GitOps owner of %s was found, so step %s has none to suspend", ref, step)
 	}
 	return true
 }

@@ -61,7 +61,7 @@ func TestDoctorOfAnOwnerThatMayBe(t *testing.T) {
 	blind := "PROBLEM  " + user + " may not get applications.argoproj.io in namespace argocd or openshift-gitops, where step hold-owners looks whether Application/shop keeps Deployment/orders as Git has it\n         " + grant("argocd")
 	reads := func(a authorizationv1.ResourceAttributes) bool { return a.Namespace == "shop" || a.Verb == "get" }
 	diagnose(t, []diagnosis{
-		{name: "a chart where there is no Argo CD", line: "doctor orders", world: chart, may: in(), out: before + "ok       nothing that is known keeps Deployment/orders as Git has it, which step hold-owners would suspend\n"},
+		{name: "a chart where there is no Argo CD", line: "doctor orders", world: chart, may: in(), out: before + "ok       no GitOps owner of Deployment/orders was found, so step hold-owners has none to suspend\n"},
 		{name: "a chart, and an account that may in both namespaces", line: "doctor orders", world: chart, before: application, out: before + has("argocd") + has("openshift-gitops")},
 		{name: "in the one, and not in the other", line: "doctor orders", world: chart, before: application, may: in("openshift-gitops"), out: before + hides("argocd") + has("openshift-gitops")},
 		{name: "in none, so that the step fails", line: "doctor orders", world: chart, before: application, may: in(), code: 1, err: oneProblem, out: before + blind},

@@ -298,7 +298,7 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 	if len(held) > 0 {
 		return errors.New(strings.Join(held, "\n"))
 	}
-	return fmt.Errorf("%s has no policy, so change is permitted already; once this permission has ended it never would be again, so it is refused", f)
+	return fmt.Errorf("%s has no policy, so change is permitted already; after this permission ended, no change would be permitted any more, so it is refused", f)
 }
 
 // asked says whether an object is of a kind that the agent asks by itself whether change is permitted.
@@ -337,13 +337,13 @@ func (o *overrideOptions) gated(ctx context.Context, k *factory.Cluster, f found
 // notAsked refuses what would have no effect.
 func (o *overrideOptions) notAsked(f found) error {
 	if o.strategy == schedule.PermissiveUntil {
-		return fmt.Errorf("nothing asks %s whether it may change, so there is nothing to allow: plans, policies, nodes, namespaces and the objects of a policy's gates are asked", f)
+		return fmt.Errorf("a permission has no effect on %s: it works on plans, policies, nodes, namespaces and the objects of a policy's gates", f)
 	}
 	help := "freeze the plans that change it"
 	if namespace := f.meta.GetNamespace(); namespace != "" {
 		help += ", or its namespace with " + o.Suggest().FreezeNamespace(namespace)
 	}
-	return fmt.Errorf("nothing asks %s whether it may change, so this would freeze nothing: plans, policies, nodes, namespaces and the objects of a policy's gates are asked; %s; with the admission policies, the label %s=POLICY freezes one object", f, help, annotations.LabelFreeze)
+	return fmt.Errorf("a freeze has no effect on %s: it works on plans, policies, nodes, namespaces and the objects of a policy's gates; %s; with the admission policies, the label %s=POLICY freezes one object", f, help, annotations.LabelFreeze)
 }
 
 // governed says whether a policy that the document of a plan or HibernatePlan names applies to it.

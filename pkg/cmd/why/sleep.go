@@ -42,7 +42,7 @@ func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent fac
 		w.found = append(w.found, nobodyActs(agent))
 	}
 	for _, f := range s.Faults {
-		w.add("the plan is invalid: "+f.String(), "fix it; %s tells all faults; what sleeps wakes when it was to, or with %s", o.Suggest().Lint(), o.Suggest().Wake(w.named))
+		w.add("the plan is invalid: "+f.String(), "fix it; %s tells all faults; what sleeps wakes at its time, or with %s", o.Suggest().Lint(), o.Suggest().Wake(w.named))
 	}
 	if s.Table != nil {
 		w.want = s.Table.DesiredState(o.Now(), s.Overrides())

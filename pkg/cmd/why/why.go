@@ -551,7 +551,7 @@ func labelReturns(p view.Plan) (string, bool) {
 // notReady is what helps where what decides is missing, broken or hidden.
 func notReady(v schedule.Verdict) string {
 	if v.Hidden() {
-		return "ask for the right to read that; without it the agent's word is taken, while the agent runs"
+		return "ask for the right to read that; without it, this command uses what a running agent has published"
 	}
 	return "fix or create the policy"
 }

@@ -53,7 +53,7 @@ func (OwnerHolder) pass(ctx context.Context, call executors.Call) (executors.Out
 		return executors.Outcome{}, err
 	}
 	if o == nil {
-		return api.Done("nothing that is known keeps %s as Git has it", of), nil
+		return api.Done("no GitOps owner of %s was found", of), nil
 	}
 	out := o.suspension().pass(ctx, call)
 	if out.State != executors.Done || call.DryRun {
