@@ -53,8 +53,8 @@ func offer(c *factory.Factory, directive cobra.ShellCompDirective, words func(ct
 // few, from the API server's cache, which is recent enough. Names alone are a twelfth of the metadata
 // of a plan with a status.
 func names(ctx context.Context, k *factory.Cluster, resource, namespace, selector, typed string, keep Keep) ([]string, error) {
-	if keep == nil && k.Cached != nil {
-		return k.Cached.Names(ctx, resource, namespace, selector)
+	if keep == nil {
+		return k.Names(ctx, resource, namespace, selector)
 	}
 	list, err := beginningWith(ctx, k, resource, namespace, selector, typed)
 	if err != nil {

@@ -180,6 +180,9 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster, agent fact
 		return s, gone
 	}
 	if notRun != nil {
+		if _, like := k.Find(ctx, o.name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun); like != nil {
+			err = like // with the nearest name of all that can be meant
+		}
 		return s, err
 	}
 	r, err := k.ReadRun(ctx, cm)

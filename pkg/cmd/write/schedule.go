@@ -26,6 +26,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
@@ -443,7 +444,7 @@ func notOther(ctx context.Context, k *factory.Cluster, name string) (*corev1.Con
 		return nil, k.ReadError("look whether "+name+" is there", k.Namespace, err)
 	}
 	if have.Labels[annotations.LabelKind] != annotations.KindPlan {
-		return nil, errors.New(factory.WrongKind(have, "plan").Error() + "; choose another name")
+		return nil, errors.New(view.WrongKind(have, "plan").Error() + "; choose another name")
 	}
 	return have, nil
 }
