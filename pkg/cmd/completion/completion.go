@@ -197,6 +197,33 @@ func Nodes(c *factory.Factory, keep Keep) Func {
 	})
 }
 
+// Likely offers the nodes that a command is probably about and, where node/ was typed, all.
+func Likely(c *factory.Factory, likely Keep) Func {
+	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
+		if kind, _ := factory.SplitKind(word); kind == factory.KindNode {
+			return Nodes(c, nil)(cmd, given, word)
+		}
+		return Nodes(c, likely)(cmd, given, word)
+	}
+}
+
+// Typed offers nodes and namespaces by name where their kind was typed.
+func Typed(c *factory.Factory) Func {
+	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
+		kind, _ := factory.SplitKind(word)
+		switch kind {
+		case factory.KindNode:
+			return Nodes(c, nil)(cmd, given, word)
+		case "namespace", "namespaces", "ns":
+			return offer(c, cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *factory.Cluster, given []string, _ string) ([]string, error) {
+				list, err := names(ctx, k, "namespaces", "", "", "", nil)
+				return written(list, kind+"/", given), err
+			})(cmd, given, word)
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 // Both offers the words of two completers, which run concurrently.
 func Both(one, other Func) Func {
 	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {

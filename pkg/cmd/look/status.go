@@ -59,7 +59,7 @@ it), else as a line for each change, until Ctrl-C.`,
   kubectl maint status orders-weekly -w
   kubectl maint status node/worker-1`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun), completion.Nodes(c, completion.Maintained)),
+		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun), completion.Likely(c, completion.Maintained)),
 	}
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")

@@ -78,7 +78,7 @@ with the command that brings it back.`, `  kubectl maint freeze weekends --until
 func (o *overrideOptions) command(use, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use + " POLICY|PLAN|KIND/NAME --for D|--until T --reason R", DisableFlagsInUseLine: true, Short: short, Long: long, Example: example,
-		RunE: factory.RunE(o), ValidArgsFunction: completion.Kinds(o.Factory, annotations.KindPolicy, annotations.KindPlan, annotations.KindHibernatePlan),
+		RunE: factory.RunE(o), ValidArgsFunction: completion.Both(completion.Kinds(o.Factory, annotations.KindPolicy, annotations.KindPlan, annotations.KindHibernatePlan), completion.Typed(o.Factory)),
 	}
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.forText, "for", "", "how long, like 2h or 3d")

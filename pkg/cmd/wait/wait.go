@@ -68,7 +68,7 @@ the run failed, 5 when the agent is silent, 124 when --timeout has passed.`,
   kubectl maint wait weekends --for=permitted && ./upgrade.sh
   kubectl maint wait worker-3 --for=ready --requestor firmware`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun), completion.Nodes(c, func(m metav1.ObjectMeta) bool { return completion.Maintained(m) })),
+		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun), completion.Likely(c, completion.Maintained)),
 	}
 	cmd.Flags().StringVar(&o.text, "for", "", "what to wait for; see above")
 	cmd.Flags().StringVar(&o.requestor, "requestor", "", "of a node's request; default cli.<you>")
