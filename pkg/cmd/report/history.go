@@ -272,7 +272,7 @@ func (o *historyOptions) table(lines []line) *metav1.Table {
 		if o.out.Format() != "wide" {
 			end += because(e)
 		}
-		cells := []string{print.EntryWhen(e, view.DocumentZone(l.plan, o.Zone)), string(e.Result) + print.DryMark(e), e.Reason, e.Run, instant.InText(end, view.DocumentZone(l.plan, o.Zone)), view.EntryAt(e).UTC().Format(time.RFC3339), e.Who(), message}
+		cells := []string{print.EntryWhen(e, view.DocumentZone(l.plan, o.Zone)), string(e.Result) + print.DryMark(e), e.Reason, e.Run, instant.InText(end, view.DocumentZone(l.plan, o.Zone)), instant.Local(view.EntryAt(e), time.UTC.String()), e.Who(), message}
 		if o.name == "" {
 			cells = slices.Insert(cells, 0, o.planName(l.plan))
 		}
