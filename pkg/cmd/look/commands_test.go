@@ -208,7 +208,7 @@ func TestList(t *testing.T) {
 		{name: "a run that a person asked for", line: "list runs --no-headers -o wide", world: objects(asked()), out: "maint-run-orders-a   orders   Running   jane (unverified; reason: trying it)   Sat 2026-11-21 00:00 CET   1h0m   <unknown>   <none>\n"},
 		{name: "calendars", line: "list calendar", world: objects(cmdtest.Map(annotations.KindCalendar, "holidays", annotations.DataDates, "[{from: soon}]")), out: "NAME       VALID    AGE\nholidays   <none>   <unknown>\n"},
 		{name: "templates, none", line: "list templates", err: "No resources found in shop namespace.\n"},
-		{name: "who asks for nodes", line: "list requests", world: objects(cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")), out: "NODE   FOR   PHASE     SINCE    LEFT\na      gpu   Pending   <none>   <none>\n"},
+		{name: "who asks for nodes", line: "list requests", world: objects(cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")), out: "NODE   FOR   PHASE     LEFT     AGE\na      gpu   Pending   <none>   <none>\n"},
 		{name: "their names", line: "list requests -o name", world: objects(cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")), out: "node/a\n"},
 		{name: "nobody asks for nodes", line: "list requests", world: objects(cmdtest.Node("b")), err: "No resources found\n"},
 		{name: "nobody asks, for a script", line: "list requests -o jsonpath={.kind}:{.items}", world: objects(cmdtest.Node("b")), out: "NodeRequestList:[]"},
