@@ -21,8 +21,8 @@ import (
 // commandPairs is how often a command and kubectl's are timed, in turn.
 const commandPairs = 15
 
-// crowd is a namespace of plans at which commands look.
-type crowd struct {
+// population is a namespace of plans at which commands look.
+type population struct {
 	name    string
 	plans   int
 	targets bool // each plan has one
@@ -30,9 +30,9 @@ type crowd struct {
 	beside  []string // kubectl's; nil: there is none
 }
 
-func crowds() []crowd {
+func populations() []population {
 	status, maps := []string{"status"}, []string{"get", "configmaps"}
-	return []crowd{
+	return []population{
 		{"few", 10, false, status, maps},
 		{"targets", 200, true, status, maps},
 		{"many", 10000, false, status, maps},
@@ -63,8 +63,8 @@ func (b *bench) commands(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { _ = a.Stop() }()
-	for _, c := range crowds() {
-		if err := b.makeCrowd(ctx, c); err != nil {
+	for _, c := range populations() {
+		if err := b.makePopulation(ctx, c); err != nil {
 			return err
 		}
 		where := []string{"--kubeconfig", config, "-n", c.name}
@@ -77,8 +77,11 @@ func (b *bench) commands(ctx context.Context, out io.Writer) (err error) {
 			return err
 		}
 		table(out, fmt.Sprintf("%v, %d plans", c.ours, c.plans), samples, []figure{
-			{"ours", "ms", "whole process; the best is the first of the span"}, {"ours-cpu", "ms", "… CPU time"},
-			{"kubectl", "ms", fmt.Sprint("kubectl ", c.beside)}, {"kubectl-cpu", "ms", "… CPU time"}, {"ratio", "", "of a pair"},
+			{"ours", "ms", "whole process; the best is the first of the span"},
+			{"ours-cpu", "ms", "… CPU time"},
+			{"kubectl", "ms", fmt.Sprint("kubectl ", c.beside)},
+			{"kubectl-cpu", "ms", "… CPU time"},
+			{"ratio", "", "of a pair"},
 		})
 	}
 	return nil
@@ -122,8 +125,8 @@ func (p program) timed(ctx context.Context) (wall, cpu float64, err error) {
 	return ms(time.Since(begun)), ms(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()), nil
 }
 
-// makeCrowd makes a namespace with its plans, and waits until the agent has looked at all of them.
-func (b *bench) makeCrowd(ctx context.Context, c crowd) error {
+// makePopulation makes a namespace with its plans, and waits until the agent has looked at all of them.
+func (b *bench) makePopulation(ctx context.Context, c population) error {
 	b.say("commands: making %d plans", c.plans)
 	if _, err := b.admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.name}}, metav1.CreateOptions{}); err != nil {
 		return err
