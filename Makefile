@@ -229,6 +229,10 @@ bench-time: ## Time alone, beside robfig/cron and rrule-go
 bench-cluster: build tools-kube ## Many plans due at once beside CronJobs, on a cluster of their own
 	go run ./test/bench
 
+.PHONY: look-terminal
+look-terminal: build ## The live view of the cluster of KUBECONFIG in tmux at several sizes, into test/look/testdata: to be looked at
+	PATH="$(CURDIR)/bin:$$PATH" tools/look-terminal.sh
+
 ##@ Check
 
 .PHONY: lint

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestANameThatIsAPlanAndANode(t *testing.T) {
 }
 
 func TestCompletionOffersTheNodesThatACommandCanActOn(t *testing.T) {
-	o := cmdtest.NewCluster(t, Run, cmdtest.Agent(), cmdtest.Node("a", cmdtest.Asked("cli.jane-example.com", "{}")), cmdtest.Node("b", cmdtest.Asked("gpu", "")), cmdtest.Node("c", cmdtest.Noted(annotations.Pause, "true")))
+	o := cmdtest.NewCluster(t, Run, cmdtest.Agent(), cmdtest.Node("a", cmdtest.Asked("cli.jane-example.com", "{}")), cmdtest.Node("b", cmdtest.Asked("gpu", "")), cmdtest.Node("c", cmdtest.Noted(annotations.Pause, "true")), cmdtest.Namespace("shop"), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a"))
 	for _, c := range []struct {
 		args []string
 		want string
@@ -46,13 +47,22 @@ func TestCompletionOffersTheNodesThatACommandCanActOn(t *testing.T) {
 		{[]string{"resume", ""}, "c"},
 		{[]string{"pause", ""}, "a b"},
 		{[]string{"pause", "node/"}, "node/a node/b"},
-		{[]string{"status", ""}, "a b"},
-		{[]string{"why", ""}, "a b c"},
+		{[]string{"status", ""}, "a b maint-run-orders-a"},
+		{[]string{"status", "node/"}, "node/a node/b node/c"},
+		{[]string{"wait", "node/c"}, "node/c"},
+		{[]string{"why", ""}, "a b c maint-run-orders-a"},
+		{[]string{"why", "no/"}, "no/a no/b no/c"},
+		{[]string{"why", "run/"}, "run/maint-run-orders-a"},
 		{[]string{"check", ""}, "c"},
+		{[]string{"check", "nodes/"}, "nodes/a nodes/b nodes/c"},
+		{[]string{"freeze", ""}, ""},
+		{[]string{"freeze", "node/b"}, "node/b"},
+		{[]string{"freeze", "namespace/sh"}, "namespace/shop"},
+		{[]string{"allow", "node/"}, "node/a node/b node/c"},
 	} {
 		got := o.Maint(append([]string{"__complete"}, c.args...)...)
 		names := strings.Fields(strings.Split(got.Out, ":")[0])
-		if strings.Join(names, " ") != c.want {
+		if slices.Sort(names); strings.Join(names, " ") != c.want {
 			t.Errorf("%v offers %v, want %s", c.args, names, c.want)
 		}
 	}

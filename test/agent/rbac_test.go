@@ -59,7 +59,7 @@ func TestDoctorTriesRightsBeforeARunDoes(t *testing.T) {
 	l.plan("restarts", "steps:\n- {name: go, type: restart, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}}}\n- {name: tell, type: notification, properties: {message: x, sinks: [nowhere]}}\n")
 	l.seen("restarts")
 	l.expect(l.maint("doctor"), 0, "ok       agent ", "admission policies confine the agent's token")
-	l.expect(l.maint("doctor", "restarts"), 1, "PROBLEM  ServiceAccount "+l.ns+"/maint-runner is not there")
+	l.expect(l.maint("doctor", "restarts"), 1, "amiss    ServiceAccount "+l.ns+"/maint-runner is not there")
 	l.runner(deploymentRightsWithout("watch"))
-	l.expect(l.maint("doctor", "restarts"), 1, "may not: watch deployments.apps in namespace "+l.ns+" (for step go)", `PROBLEM  the sink "nowhere": not among spec.notifications.sinks`)
+	l.expect(l.maint("doctor", "restarts"), 1, "may not: watch deployments.apps in namespace "+l.ns+" (for step go)", `amiss    the sink "nowhere": not among spec.notifications.sinks`)
 }

@@ -1,7 +1,8 @@
 // Command bench measures kubectl maint on clusters of its own: many plans due
 // at once, beside as many CronJobs due at once on the same API server, the
 // agent's requests and memory, the time from a trigger to its effect, the time
-// until work goes on after a fault, and the drain of many nodes beside kubectl's. It
+// until work goes on after a fault, the drain of many nodes beside kubectl's, and the time of
+// commands beside kubectl's. It
 // prints a table and leaves nothing behind. There is no randomness in it; what differs
 // between two runs is the machine.
 package main
@@ -38,7 +39,7 @@ type options struct {
 
 // names are the benchmarks, in their order.
 func names() []string {
-	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "restore", "recovery", "idle", "drain", "nodes-memory", "sleep", "sleep-many", "admission"}
+	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "restore", "recovery", "idle", "drain", "nodes-memory", "sleep", "sleep-many", "admission", "commands"}
 }
 
 func parse(args []string, errOut io.Writer) (options, error) {
@@ -160,7 +161,7 @@ func measure(ctx context.Context, o options, out, progress io.Writer) (err error
 			return err
 		}
 	}
-	if err := inTurn(ctx, out, b.asked([]part{{"recovery", b.recovery}, {"idle", b.idleAtSize}, {"drain", b.drain}, {"nodes-memory", b.nodesMemory}, {"sleep", b.sleeping}, {"sleep-many", b.sleepingMany}, {"admission", b.admitted}})); err != nil {
+	if err := inTurn(ctx, out, b.asked([]part{{"recovery", b.recovery}, {"idle", b.idleAtSize}, {"drain", b.drain}, {"nodes-memory", b.nodesMemory}, {"sleep", b.sleeping}, {"sleep-many", b.sleepingMany}, {"admission", b.admitted}, {"commands", b.commands}})); err != nil {
 		return err
 	}
 	b.say("done after %s", time.Since(b.began).Round(time.Second))

@@ -84,7 +84,7 @@ func TestLostRestoreDataIsSaidByTheBuiltPlugin(t *testing.T) {
 	l.tells("describe nights", 0, gone)
 	l.tells("list", 0, "Error")
 	l.tells("why nights", 3, gone, "wake it by hand")
-	l.tells("doctor nights", 1, "PROBLEM", "its restore data is gone")
+	l.tells("doctor nights", 1, "amiss", "its restore data is gone")
 	l.tells("restore show nights", 3, "has no restore data")
 	if n := l.replicas("orders"); n != 0 {
 		t.Errorf("orders has %d, which nobody knows", n)

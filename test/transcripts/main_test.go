@@ -51,7 +51,8 @@ func terminal(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	shown, _ := io.ReadAll(tty) // ends with an error once nobody has the terminal open
+	go func() { _, _ = io.Copy(tty, os.Stdin) }() // what is typed; nothing where nobody types
+	shown, _ := io.ReadAll(tty)                   // ends with an error once nobody has the terminal open
 	fmt.Print(strings.ReplaceAll(string(shown), "\r\n", "\n"))
 	_ = cmd.Wait()
 	return cmd.ProcessState.ExitCode()

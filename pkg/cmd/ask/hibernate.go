@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/choice"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -39,9 +40,10 @@ type holdOptions struct {
 
 // chosenPlans are the HibernatePlans that are meant, by name or otherwise.
 type chosenPlans struct {
-	names    []string
-	all      bool
-	selector string
+	names      []string
+	all        bool
+	selector   string
+	everywhere bool
 }
 
 // holdEnd is when a hold ends: after a while, at a time, or now.
@@ -95,6 +97,7 @@ func (o *holdOptions) command(cmd *cobra.Command, keep func(metav1.ObjectMeta) b
 	f := cmd.Flags()
 	f.BoolVar(&o.plans.all, "all", false, "all HibernatePlans that the namespace has now")
 	f.StringVarP(&o.plans.selector, "selector", "l", "", "those of the namespace that have these labels")
+	f.BoolVarP(&o.plans.everywhere, "all-namespaces", "A", false, "with -l: of all namespaces")
 	f.StringVar(&o.ends.forText, "for", "", "how long: 2h, 3d")
 	f.StringVar(&o.ends.untilText, "until", "", `until when: "mon 06:00", RFC 3339`)
 	f.BoolVar(&o.ends.release, "release", false, "end the hold: the schedule decides again")
@@ -113,6 +116,8 @@ func (o *holdOptions) Complete(_ *cobra.Command, args []string) error {
 func (o *holdOptions) Validate() error {
 	f := &o.faults
 	switch many := o.plans.all || o.plans.selector != ""; {
+	case o.plans.everywhere && o.plans.selector == "":
+		f.Add("-A needs -l")
 	case o.plans.all && o.plans.selector != "":
 		f.Add("--all and -l exclude each other")
 	case many && len(o.plans.names) > 0:
@@ -193,13 +198,16 @@ func (o *holdOptions) Run(ctx context.Context) (err error) {
 		return err
 	}
 	if o.asleep && !o.ends.release && len(o.plans.names) == 0 && o.Kept() {
-		if err := o.Confirm(ctx, o.Consent, fmt.Sprintf("put %s in namespace %s to sleep", namesOfSleepers(plans), k.Namespace)); err != nil {
+		if err := o.Confirm(ctx, o.Consent, "put "+o.namesOf(plans)+o.where(k)+" to sleep"); err != nil {
 			return err
 		}
 	}
 	actor := k.Actor(ctx)
 	var awaited []watch.Awaited
 	for _, s := range plans {
+		if o.plans.everywhere { // suggested commands name it
+			o.Elsewhere = s.Namespace
+		}
 		hold, err := o.write(ctx, k, s, actor)
 		if err != nil {
 			return err
@@ -209,15 +217,28 @@ func (o *holdOptions) Run(ctx context.Context) (err error) {
 	if !o.Wait {
 		return nil
 	}
-	return watch.FollowSleep(ctx, o.BesideOutput(&o.DryRun), k, awaited)
+	in := *k
+	in.Namespace = choice.Namespace(k, o.plans.everywhere)
+	return watch.FollowSleep(ctx, o.BesideOutput(&o.DryRun), &in, awaited)
 }
 
-func namesOfSleepers(plans []view.Sleeper) string {
+// nameOf is a plan's name, with its namespace where plans of all namespaces are meant.
+func (o *holdOptions) nameOf(s view.Sleeper) string { return choice.Name(s.Object, o.plans.everywhere) }
+
+func (o *holdOptions) namesOf(plans []view.Sleeper) string {
 	names := make([]string, len(plans))
 	for i, s := range plans {
-		names[i] = s.Name
+		names[i] = o.nameOf(s)
 	}
 	return strings.Join(names, ", ")
+}
+
+// where is where plans are looked for, in a sentence; empty: their names say it.
+func (o *holdOptions) where(k *factory.Cluster) string {
+	if o.plans.everywhere {
+		return ""
+	}
+	return " in namespace " + k.Namespace
 }
 
 // find finds all plans that are named. If one name is wrong, nothing is written for the others
@@ -233,11 +254,11 @@ func (o *holdOptions) find(ctx context.Context, k *factory.Cluster) ([]view.Slee
 	}
 	if len(o.plans.names) == 0 {
 		var err error
-		if objects, err = k.HibernatePlans(ctx, k.Namespace, o.plans.selector); err != nil {
+		if objects, err = k.HibernatePlans(ctx, choice.Namespace(k, o.plans.everywhere), o.plans.selector); err != nil {
 			return nil, err
 		}
 		if len(objects) == 0 {
-			return nil, fmt.Errorf("no hibernate plan in namespace %s is meant", k.Namespace)
+			return nil, fmt.Errorf("no hibernate plan%s is meant", o.where(k))
 		}
 	}
 	agent, _ := o.Agent(ctx, k)
@@ -370,7 +391,7 @@ func (o *holdOptions) say(s view.Sleeper, was hibernate.Hold, unchanged bool) er
 	case unchanged:
 		words = "unchanged: " + words
 	}
-	if err := o.Report(o.IOStreams, false, "hibernate-plan/%s %s%s", s.Name, words, o.Mark()); err != nil {
+	if err := o.Report(o.IOStreams, false, "hibernate-plan/%s %s%s", o.nameOf(s), words, o.Mark()); err != nil {
 		return err
 	}
 	switch {

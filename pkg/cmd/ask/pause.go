@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/choice"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -60,11 +60,7 @@ func (s *scope) selected(ctx context.Context, c *factory.Factory, k *factory.Clu
 	if s.selector == "" {
 		return nil, nil
 	}
-	namespace := k.Namespace
-	if s.everywhere {
-		namespace = metav1.NamespaceAll
-	}
-	plans, err := plansWith(ctx, c, k, namespace, s.selector)
+	plans, err := choice.Plans(ctx, c, k, choice.Namespace(k, s.everywhere), s.selector)
 	out := make([]factory.Resource, len(plans))
 	for i, cm := range plans {
 		out[i].Document = cm
@@ -74,16 +70,13 @@ func (s *scope) selected(ctx context.Context, c *factory.Factory, k *factory.Clu
 
 // nameOf is a plan's name, with its namespace where plans of all namespaces are meant.
 func (s *scope) nameOf(cm *corev1.ConfigMap) string {
-	if s.everywhere {
-		return cm.Namespace + "/" + cm.Name
-	}
-	return cm.Name
+	return choice.Name(cm, s.everywhere)
 }
 
 // forEach does something with each of what is meant; do returns the name of the thing, too. Of what is
 // chosen by labels, one that fails does not keep the others from it.
 func (s *scope) forEach(ctx context.Context, n int, do func(int) (string, error)) error {
-	return eachOf(ctx, n, s.selector == "", do)
+	return choice.Each(ctx, n, s.selector == "", do)
 }
 
 // named is the name of what is meant, for an error.
@@ -92,46 +85,6 @@ func (s *scope) named(r factory.Resource) string {
 		return r.Node.Name
 	}
 	return s.nameOf(r.Document)
-}
-
-func eachOf(ctx context.Context, n int, stops bool, do func(int) (string, error)) error {
-	var failed []error
-	for i := range n {
-		name, err := do(i)
-		switch {
-		case err == nil:
-			continue
-		case stops || ctx.Err() != nil:
-			return errors.Join(append(failed, err)...)
-		case !strings.Contains(err.Error(), name):
-			err = fmt.Errorf("plan %s: %w", name, err)
-		}
-		failed = append(failed, err)
-	}
-	if len(failed) < 2 {
-		return errors.Join(failed...)
-	}
-	return &exit.Error{Code: exit.CodeError, Err: errors.Join(failed...)}
-}
-
-// plansWith are the plans of both kinds that have some labels; at least one.
-func plansWith(ctx context.Context, c *factory.Factory, k *factory.Cluster, namespace, selector string) ([]*corev1.ConfigMap, error) {
-	plans, err := k.Plans(ctx, namespace, selector)
-	if err != nil {
-		return nil, err
-	}
-	sleepers, err := k.HibernatePlans(ctx, namespace, selector)
-	if err != nil {
-		return nil, err
-	}
-	if plans = append(plans, sleepers...); len(plans) > 0 {
-		return plans, nil
-	}
-	where := "any namespace"
-	if namespace != metav1.NamespaceAll {
-		where = annotations.NamespaceNamed(namespace)
-	}
-	return nil, fmt.Errorf("no plan in %s has the labels %s; see %s", where, selector, c.Suggest().List())
 }
 
 // namespace is the namespace that carries the pause for all: the agent's own stands for the whole

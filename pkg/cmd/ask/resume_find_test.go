@@ -20,7 +20,7 @@ func TestResumeSaysThatItMayNotLookForARunThatIsGone(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "", nil)
 	})
 	c := factory.New(factory.Env{Now: cmdtest.Now})
-	_, err := (&resumeOptions{Factory: c}).find(t.Context(), &factory.Cluster{Kube: o.Kube, Namespace: "shop"}, "orders-x")
+	_, err := (&resumeOptions{Factory: c}).find(t.Context(), &factory.Cluster{Kube: o.Kube, Metadata: o.Connected().Metadata, Namespace: "shop"}, "orders-x")
 	if text := cmdtest.ErrText(err); !strings.Contains(text, "there is no plan or policy or run") || !strings.Contains(text, "look for run orders-x in the plans' ledgers") {
 		t.Error(text)
 	}

@@ -106,7 +106,7 @@ func TestAbort(t *testing.T) {
 		{name: "a run that has ended", world: objects(ended("Failed")), line: "abort orders-a --yes", code: 1, err: "error: run maint-run-orders-a has ended already: Failed\n"},
 		{name: "a plan that is named as a run", world: objects(live(step)), line: "abort run/orders --yes", code: 1, err: "error: shop/orders is a plan and no run; see 'kubectl maint list runs'\n"},
 		{name: "by its plan, with the kind of that", world: objects(live(step)), line: "abort plan/orders --yes", out: "run/maint-run-orders-a is being aborted\n", err: "run maint-run-orders-a is the newest of plan orders\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "")},
-		{name: "no run of that name", world: objects(live(step)), line: "abort orders-x --yes", code: 1, err: "error: there is no run or plan \"orders-x\" in namespace shop; did you mean \"orders\"?\n"},
+		{name: "no run of that name", world: objects(live(step)), line: "abort orders-x --yes", code: 1, err: "error: there is no run or plan \"orders-x\" in namespace shop; did you mean \"orders-a\"?\n"},
 		{name: "by its plan, of which a newer run has ended", world: objects(pending(), cmdtest.RunObject(over, "maint-run-orders-b")), line: "abort orders --yes", out: "run/maint-run-orders-a is being aborted\n", err: "run maint-run-orders-a is the newest of plan orders that has not ended\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "")},
 		{name: "a trigger that waits is taken back", notes: triggered, line: "abort orders --yes", out: "the trigger of plan/orders is taken back\n", wrote: untriggered},
 		{name: "also without an agent", notes: triggered, world: objects(noAgent()), line: "abort orders --yes", out: "the trigger of plan/orders is taken back\n", wrote: untriggered},

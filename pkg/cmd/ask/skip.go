@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/choice"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -48,14 +49,18 @@ type chosen struct {
 // picked are the plans that skip and unskip are about: one by its name, or those with some labels.
 type picked struct {
 	name, selector string
+	everywhere     bool
 }
 
 func (p *picked) addFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&p.selector, "selector", "l", "", "the plans of the namespace that have these labels, HibernatePlans too")
+	cmd.Flags().BoolVarP(&p.everywhere, "all-namespaces", "A", false, "with -l: of all namespaces")
 }
 
 func (p *picked) complete(args []string, f *exit.Faults) {
 	switch {
+	case p.everywhere && p.selector == "":
+		f.Add("-A needs -l")
 	case p.selector == "":
 		p.name = factory.OneName(args, "PLAN", f)
 	case len(args) > 0:
@@ -65,7 +70,7 @@ func (p *picked) complete(args []string, f *exit.Faults) {
 
 func (p *picked) find(ctx context.Context, c *factory.Factory, k *factory.Cluster) ([]*corev1.ConfigMap, error) {
 	if p.selector != "" {
-		return plansWith(ctx, c, k, k.Namespace, p.selector)
+		return choice.Plans(ctx, c, k, choice.Namespace(k, p.everywhere), p.selector)
 	}
 	cm, err := k.Document(ctx, p.name, annotations.KindPlan, annotations.KindHibernatePlan)
 	return []*corev1.ConfigMap{cm}, err
@@ -77,8 +82,16 @@ func (p *picked) each(ctx context.Context, c *factory.Factory, k *factory.Cluste
 	if err != nil {
 		return err
 	}
-	return eachOf(ctx, len(plans), p.selector == "", func(i int) (string, error) { return plans[i].Name, do(plans[i]) })
+	return choice.Each(ctx, len(plans), p.selector == "", func(i int) (string, error) {
+		if p.everywhere { // suggested commands name it
+			c.Elsewhere = plans[i].Namespace
+		}
+		return plans[i].Name, do(plans[i])
+	})
 }
+
+// nameOf is a plan's name, with its namespace where plans of all namespaces are meant.
+func (p *picked) nameOf(cm *corev1.ConfigMap) string { return choice.Name(cm, p.everywhere) }
 
 // NewSkip skips coming slots of a plan.
 func NewSkip(c *factory.Factory) *cobra.Command {
@@ -197,12 +210,12 @@ func (o *skipOptions) skipOne(ctx context.Context, k *factory.Cluster, cm *corev
 	}
 	for _, line := range said {
 		line, below, _ := strings.Cut(line, "\n")
-		if err := o.Report(o.IOStreams, false, "%s/%s skips %s%s%s", p.kind, cm.Name, line, o.Mark(), view.Prefix("\n", below)); err != nil {
+		if err := o.Report(o.IOStreams, false, "%s/%s skips %s%s%s", p.kind, o.nameOf(cm), line, o.Mark(), view.Prefix("\n", below)); err != nil {
 			return err
 		}
 	}
 	for _, at := range o.before {
-		fmt.Fprintf(o.ErrOut, "%s/%s also skips %s, as was asked before; %s takes all of it back\n", p.kind, cm.Name, instant.Both(at, o.zone(p.zone)), o.Suggest().Unskip(cm.Name))
+		fmt.Fprintf(o.ErrOut, "%s/%s also skips %s, as was asked before; %s takes all of it back\n", p.kind, o.nameOf(cm), instant.Both(at, o.zone(p.zone)), o.Suggest().Unskip(cm.Name))
 	}
 	return nil
 }
@@ -436,7 +449,7 @@ func (o *unskipOptions) unskipOne(ctx context.Context, k *factory.Cluster, cm *c
 	if err != nil {
 		return err
 	}
-	return o.Report(o.IOStreams, false, "%s/%s %s%s", p.kind, cm.Name, said, o.Mark())
+	return o.Report(o.IOStreams, false, "%s/%s %s%s", p.kind, o.nameOf(cm), said, o.Mark())
 }
 
 // left is what remains of the skip.

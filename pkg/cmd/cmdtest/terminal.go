@@ -20,6 +20,7 @@ type Terminal struct {
 
 	mu     sync.Mutex
 	screen *vt.Emulator
+	drawn  int // bytes that the program wrote
 }
 
 // NewTerminal makes a terminal of a given size.
@@ -46,7 +47,15 @@ type writer struct{ *Terminal }
 func (w writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.drawn += len(p)
 	return w.screen.Write(p)
+}
+
+// Drawn is how many bytes the program has written so far.
+func (d *Terminal) Drawn() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.drawn
 }
 
 // Screen is the text on the screen; whole says that it is the alternate screen.

@@ -53,8 +53,8 @@ func offer(c *factory.Factory, directive cobra.ShellCompDirective, words func(ct
 // few, from the API server's cache, which is recent enough. Names alone are a twelfth of the metadata
 // of a plan with a status.
 func names(ctx context.Context, k *factory.Cluster, resource, namespace, selector, typed string, keep Keep) ([]string, error) {
-	if keep == nil && k.Cached != nil {
-		return k.Cached.Names(ctx, resource, namespace, selector)
+	if keep == nil {
+		return k.Names(ctx, resource, namespace, selector)
 	}
 	list, err := beginningWith(ctx, k, resource, namespace, selector, typed)
 	if err != nil {
@@ -195,6 +195,33 @@ func Nodes(c *factory.Factory, keep Keep) Func {
 		}
 		return out, err
 	})
+}
+
+// Likely offers the nodes that a command is probably about and, where node/ was typed, all.
+func Likely(c *factory.Factory, likely Keep) Func {
+	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
+		if kind, _ := factory.SplitKind(word); kind == factory.KindNode {
+			return Nodes(c, nil)(cmd, given, word)
+		}
+		return Nodes(c, likely)(cmd, given, word)
+	}
+}
+
+// Typed offers nodes and namespaces by name where their kind was typed.
+func Typed(c *factory.Factory) Func {
+	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
+		kind, _ := factory.SplitKind(word)
+		switch kind {
+		case factory.KindNode:
+			return Nodes(c, nil)(cmd, given, word)
+		case "namespace", "namespaces", "ns":
+			return offer(c, cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *factory.Cluster, given []string, _ string) ([]string, error) {
+				list, err := names(ctx, k, "namespaces", "", "", "", nil)
+				return written(list, kind+"/", given), err
+			})(cmd, given, word)
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // Both offers the words of two completers, which run concurrently.

@@ -33,6 +33,7 @@ func guarding() []string {
 // confined checks the admission policies: those that confine the agent's token, and those that guard
 // intents, if they are there.
 func (o *options) confined(ctx context.Context, k *factory.Cluster, namespace string) {
+	o.check = "admission"
 	list, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err): // of the kind

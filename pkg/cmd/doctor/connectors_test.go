@@ -31,12 +31,12 @@ func TestDoctorOfThePlansConnectors(t *testing.T) {
 		{
 			name: "the kubeconfig that a step's connector names is not there", line: "doctor orders", code: 1, err: oneProblem,
 			world: installed(ofStep, stg),
-			out:   valid + "PROBLEM  the Secret shop/keys of the connector K8SCluster/stg is not there\n         create it with the keys kubeconfig\n" + may + there,
+			out:   valid + "amiss    the Secret shop/keys of the connector K8SCluster/stg is not there\n         create it with the keys kubeconfig\n" + may + there,
 		},
 		{
 			name: "that of the plan's connector is not there", line: "doctor orders", code: 1, err: oneProblem,
 			world: installed(plan("connectorRef: "+lead+", steps: [{name: one, "+restart+"}]"), stg),
-			out:   valid + "PROBLEM  the Secret shop/keys of the connector K8SCluster/stg is not there\n         create it with the keys kubeconfig\n" + may + there,
+			out:   valid + "amiss    the Secret shop/keys of the connector K8SCluster/stg is not there\n         create it with the keys kubeconfig\n" + may + there,
 		},
 		{
 			name: "it is there", line: "doctor orders",
@@ -52,7 +52,7 @@ func TestDoctorOfThePlansConnectors(t *testing.T) {
 		{
 			name: "the account names no role for the account of AWS", line: "doctor orders", code: 1, err: oneProblem,
 			world: installed(backup, aws("{serviceAccount: {}}")),
-			out: valid + "PROBLEM  ServiceAccount shop/maint-runner names no role of AWS, which the connector CloudProvider/aws takes\n         kubectl annotate serviceaccount maint-runner -n shop eks.amazonaws.com/role-arn=arn:aws:iam::123456789012:role/ROLE\n" +
+			out: valid + "amiss    ServiceAccount shop/maint-runner names no role of AWS, which the connector CloudProvider/aws takes\n         kubectl annotate serviceaccount maint-runner -n shop eks.amazonaws.com/role-arn=arn:aws:iam::123456789012:role/ROLE\n" +
 				"ok       the agent may ask for tokens of ServiceAccount shop/maint-runner\nok       the steps need no rights in this cluster\n" +
 				"unknown  step one: its rights are those of its role in AWS: rds:DescribeDBInstances, rds:DescribeDBClusters, rds:DescribeDBSnapshots, rds:DescribeDBClusterSnapshots, rds:CreateDBSnapshot, rds:CreateDBClusterSnapshot, rds:AddTagsToResource\n" +
 				"unknown  step one: the connector aws takes the role that the ServiceAccount is annotated with, which needs 'kubectl maint install --cloud' (docs/hibernation-aws.md)\n",

@@ -30,6 +30,7 @@ type options struct {
 	out    *print.Values
 	name   string
 	tried  []finding
+	check  string // the one that is tried
 	bad    int
 	as     map[string]*factory.Cluster // clients that impersonate an account; nil: that is forbidden
 	faults exit.Faults
@@ -79,6 +80,7 @@ func (o *options) Validate() error {
 
 // finding is the result of a check.
 type finding struct {
+	Check  string `json:"check"`  // of what, the same in every version
 	Result string `json:"result"` // ok, unknown or amiss
 	What   string `json:"what"`
 	Remedy string `json:"remedy,omitempty"`
@@ -95,7 +97,7 @@ func (o *options) unknown(what string, err error) {
 
 func (o *options) amiss(what, remedy string) {
 	o.bad++
-	o.found(finding{Result: "amiss", What: what, Remedy: remedy}, "PROBLEM  %s\n")
+	o.found(finding{Result: "amiss", What: what, Remedy: remedy}, "amiss    %s\n")
 	if o.out.Lines() {
 		fmt.Fprintf(o.Out, "         %s\n", remedy)
 	}
@@ -103,6 +105,7 @@ func (o *options) amiss(what, remedy string) {
 
 // found prints a finding to people at once; scripts get all of them at the end.
 func (o *options) found(f finding, line string) {
+	f.Check = o.check
 	o.tried = append(o.tried, f)
 	if o.out.Lines() {
 		fmt.Fprintf(o.Out, line, f.What)
@@ -116,7 +119,7 @@ func (o *options) report() error {
 	}
 	items := []print.Value{}
 	for _, f := range o.tried {
-		items = append(items, print.Value{Kind: "Finding", Name: f.Result, Body: f})
+		items = append(items, print.Value{Kind: "Finding", Name: f.Check, Body: f})
 	}
 	return o.out.PrintList(o.Out, "FindingList", items)
 }
@@ -182,6 +185,7 @@ func (o *options) find(ctx context.Context, k *factory.Cluster) (*corev1.ConfigM
 }
 
 func (o *options) agent(agent factory.AgentState, err error) {
+	o.check = "agent"
 	switch {
 	case err != nil:
 		o.unknown("the agent", err)
@@ -198,6 +202,7 @@ func (o *options) agent(agent factory.AgentState, err error) {
 const worstSkew = 30 * time.Second
 
 func (o *options) clock(k *factory.Cluster) {
+	o.check = "clock"
 	if skew := k.Skew(); skew.Abs() > worstSkew {
 		o.amiss(fmt.Sprintf("the clock of this machine is %s off the API server's", skew.Abs().Round(time.Second)), "set it; times such as '2h' are counted from it")
 		return
@@ -207,6 +212,7 @@ func (o *options) clock(k *factory.Cluster) {
 
 // config checks the agent's configuration and its status; nil: not known.
 func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.AgentState) *agentconfig.AgentConfig {
+	o.check = "configuration"
 	cm, err := k.ConfigMaps(agent.Namespace).Get(ctx, annotations.AgentConfigName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -236,6 +242,7 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 
 // alone warns of another agent's Deployment, if it can be seen.
 func (o *options) alone(ctx context.Context, k *factory.Cluster, agent factory.AgentState) {
+	o.check = "other-agents"
 	others := k.OtherAgents(ctx, agent.Namespace)
 	if len(others) > 0 {
 		o.amiss(fmt.Sprintf("another agent is installed in namespace %s: there can be one in a cluster", strings.Join(others, " and ")), "remove the one that is too much: "+o.Suggest().Uninstall(others[0])+", or "+o.Suggest().Uninstall(agent.Namespace))
@@ -244,6 +251,7 @@ func (o *options) alone(ctx context.Context, k *factory.Cluster, agent factory.A
 
 // account checks the plan's ServiceAccount. told are words by which the agent says what is reported.
 func (o *options) account(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, name string) (there bool, told []string) {
+	o.check = "account"
 	namespace := cm.Namespace
 	_, err := k.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -321,6 +329,7 @@ func ready(cm *corev1.ConfigMap) bool {
 
 // standing checks how the agent sees the plan, and returns what is not ready by it.
 func (o *options) standing(cm *corev1.ConfigMap) (unready string) {
+	o.check = "plan"
 	if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
 		o.amiss("the agent has not looked at this version of the plan", "it does within seconds where it runs and watches this namespace")
 		return ""
@@ -344,5 +353,6 @@ func (o *options) unready(why string, told []string) {
 	if why == "" || slices.ContainsFunc(told, func(words string) bool { return strings.Contains(why, words) }) {
 		return
 	}
+	o.check = "plan"
 	o.amiss("the plan is not ready: "+instant.InText(why, o.Zone), "it goes on by itself once that is mended")
 }

@@ -51,12 +51,14 @@ func TestDoctor(t *testing.T) {
 		says       []string
 	}{
 		{name: "all is well", line: "doctor", world: installed(), says: []string{"ok       agent ", "ok       the clocks of this machine and the API server agree\n", "ok       no configuration: the defaults hold\n", "ok       admission policies confine the agent's token\n"}},
-		{name: "no agent, and no policies", line: "doctor", world: []runtime.Object{cmdtest.Namespace("shop")}, code: 1, says: []string{"PROBLEM  no agent runs in namespace maint-system", "PROBLEM  no admission policy confines the agent's token\n         install them with 'kubectl maint install --apply'\n", "error: 2 problems\n"}},
+		{name: "no agent, and no policies", line: "doctor", world: []runtime.Object{cmdtest.Namespace("shop")}, code: 1, says: []string{"amiss    no agent runs in namespace maint-system", "amiss    no admission policy confines the agent's token\n         install them with 'kubectl maint install --apply'\n", "error: 2 problems\n"}},
 		{name: "a plan that has all", line: "doctor orders", world: installed(seen("target: " + dep)), allowed: true, says: []string{"ok       the agent finds the plan valid and ready\n", "ok       ServiceAccount shop/maint-runner is there\n", "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n"}},
-		{name: "rights that are missing", line: "doctor orders", world: installed(seen("target: " + dep)), code: 1, says: []string{"PROBLEM  system:serviceaccount:shop:maint-runner may not: get deployments.apps orders in namespace shop (for target)\n", "error: 1 problem\n"}},
-		{name: "a plan with a fault", line: "doctor orders", world: installed(seen("serviceAccountName: other"), cmdtest.Namespace("x")), code: 1, says: []string{"PROBLEM  ", "needs the label maint.dev/service-account: other"}},
+		{name: "rights that are missing", line: "doctor orders", world: installed(seen("target: " + dep)), code: 1, says: []string{"amiss    system:serviceaccount:shop:maint-runner may not: get deployments.apps orders in namespace shop (for target)\n", "error: 1 problem\n"}},
+		{name: "a plan with a fault", line: "doctor orders", world: installed(seen("serviceAccountName: other"), cmdtest.Namespace("x")), code: 1, says: []string{"amiss    ", "needs the label maint.dev/service-account: other"}},
 		{name: "who may not ask", line: "doctor orders", world: installed(seen("target: " + dep)), forbids: "subjectaccessreviews", says: []string{"unknown  the rights of maint-runner: ask what it may: subjectaccessreviews is forbidden:"}},
-		{name: "a configuration with a fault", line: "doctor", world: installed(cmdtest.Configured("{maxUnavailable: many}")), code: 1, says: []string{"PROBLEM  the agent's configuration: "}},
+		{name: "a configuration with a fault", line: "doctor", world: installed(cmdtest.Configured("{maxUnavailable: many}")), code: 1, says: []string{"amiss    the agent's configuration: "}},
+		{name: "names of checks, for a script", line: "doctor orders -o name", world: installed(seen("target: " + dep)), allowed: true, says: []string{"agent\nclock\nconfiguration\n", "plan\ntarget\naccount\nrights\n"}},
+		{name: "what is wrong, for a script", line: "doctor orders -o 'jsonpath={range .items[?(@.result==\"amiss\")]}{.check}{end}'", world: installed(seen("target: " + dep)), code: 1, says: []string{"rights"}},
 		{name: "no such plan", line: "doctor ghost", world: installed(), code: 1, says: []string{"error: there is no plan or policy \"ghost\" in namespace shop"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -28,6 +28,7 @@ import (
 
 // sleeper checks what one HibernatePlan needs. What sleeps is checked in any case.
 func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, config *agentconfig.AgentConfig) {
+	o.check = "plan"
 	spec, faults := annotations.HibernatePlan(cm)
 	if len(faults) > 0 {
 		o.amiss("the plan is invalid: "+faults[0].String()+view.AndMore(len(faults)-1), "fix it; "+o.Suggest().Lint()+" tells all faults")
@@ -54,6 +55,7 @@ func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory
 
 // sleepConnectors are those that the plan's targets name. A fault of them or of their use is amiss.
 func (o *options) sleepConnectors(ctx context.Context, k *factory.Cluster, spec hibernate.Spec, namespace string) map[string]connector.Connector {
+	o.check = "connectors"
 	used, faults := hibernate.UseConnectors(spec, o.findConnector(ctx, k, namespace))
 	said := map[string]bool{}
 	for _, f := range faults {
@@ -67,6 +69,7 @@ func (o *options) sleepConnectors(ctx context.Context, k *factory.Cluster, spec 
 
 // reachedAll checks what the connectors of a plan need in this cluster.
 func (o *options) reachedAll(ctx context.Context, k *factory.Cluster, agent factory.AgentState, namespace, account string, used map[string]connector.Connector) {
+	o.check = "connectors"
 	for _, key := range slices.Sorted(maps.Keys(used)) {
 		o.reached(ctx, k, agent, namespace, account, key, used[key])
 	}
@@ -147,6 +150,7 @@ func (o *options) tokens(ctx context.Context, k *factory.Cluster, agent factory.
 
 // namespaces checks whether the namespaces of targets in this cluster exist.
 func (o *options) namespaces(ctx context.Context, k *factory.Cluster, spec hibernate.Spec) {
+	o.check = "targets"
 	for _, t := range spec.Targets {
 		params, is := t.Params().(*hibernate.WorkloadParameters)
 		if !is || t.ConnectorRef != nil {
@@ -166,6 +170,7 @@ func (o *options) namespaces(ctx context.Context, k *factory.Cluster, spec hiber
 
 // targets reports how the agent sees each of them, and returns those that are amiss.
 func (o *options) targets(cm *corev1.ConfigMap, spec hibernate.Spec) (bad map[string]bool) {
+	o.check = "targets"
 	seen := map[string]bool{}
 	bad = map[string]bool{}
 	for _, t := range annotations.ReadTargets(cm.Annotations[annotations.StatusTargets]) {
@@ -201,6 +206,7 @@ const overdue = 15 * time.Minute
 // restores checks whether what sleeping resources will be restored to still works; bad are targets
 // that are amiss already.
 func (o *options) restores(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, bad map[string]bool) {
+	o.check = "restore-data"
 	list, err := k.RestoresOf(ctx, cm.Namespace, cm.Name)
 	if err != nil {
 		o.unknown("the restore data", err)

@@ -105,6 +105,7 @@ type host struct {
 
 // lookUp checks whether hosts exist and may be called: a Service by its object, all others by DNS.
 func (o *options) lookUp(ctx context.Context, k *factory.Cluster, calls usedBy, what string, rules outboundRules) {
+	o.check = "hosts"
 	var hosts []host
 	names := 0
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
@@ -232,6 +233,7 @@ const nodesWithImages = 100
 // images checks whether the images of Jobs have valid names and are on a node already. Whether a
 // registry has them shows only when a pod pulls them.
 func (o *options) images(ctx context.Context, k *factory.Cluster, t plan.Tree) {
+	o.check = "images"
 	wanted := usedBy{}
 	t.WalkClusters(func(s plan.Step, at *connector.Reference) {
 		for _, image := range imagesOf(s) {

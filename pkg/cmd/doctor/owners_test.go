@@ -58,7 +58,7 @@ func TestDoctorOfAnOwnerThatMayBe(t *testing.T) {
 	hides := func(namespace string) string {
 		return "unknown  whether step hold-owners suspends Application/shop of namespace " + namespace + ", which may keep Deployment/orders as Git has it: " + lacks + " there; if it does, " + grant(namespace)
 	}
-	blind := "PROBLEM  " + user + " may not get applications.argoproj.io in namespace argocd or openshift-gitops, where step hold-owners looks whether Application/shop keeps Deployment/orders as Git has it\n         " + grant("argocd")
+	blind := "amiss    " + user + " may not get applications.argoproj.io in namespace argocd or openshift-gitops, where step hold-owners looks whether Application/shop keeps Deployment/orders as Git has it\n         " + grant("argocd")
 	reads := func(a authorizationv1.ResourceAttributes) bool { return a.Namespace == "shop" || a.Verb == "get" }
 	diagnose(t, []diagnosis{
 		{name: "a chart where there is no Argo CD", line: "doctor orders", world: chart, may: in(), out: before + "ok       no GitOps owner of Deployment/orders was found, so step hold-owners has none to suspend\n"},
@@ -75,7 +75,7 @@ func TestDoctorOfAnOwnerThatMayBe(t *testing.T) {
 		{name: "and the Application is seen", line: "doctor orders", world: tracked, before: seenIn("openshift-gitops"), may: in("openshift-gitops"), out: before + "ok       " + user + " has the rights of step hold-owners on Application/shop of namespace openshift-gitops, which keeps Deployment/orders as Git has it\n"},
 		{
 			name: "where the account may nothing", line: "doctor orders", world: tracked, before: seenIn("openshift-gitops"), may: in("argocd"), code: 1, err: oneProblem,
-			out: before + "PROBLEM  " + lacks + ", and step hold-owners suspends Application/shop of namespace openshift-gitops, which keeps Deployment/orders as Git has it\n         " + grant("openshift-gitops"),
+			out: before + "amiss    " + lacks + ", and step hold-owners suspends Application/shop of namespace openshift-gitops, which keeps Deployment/orders as Git has it\n         " + grant("openshift-gitops"),
 		},
 	})
 }

@@ -29,6 +29,7 @@ import (
 
 // plan tries what one plan needs.
 func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, config *agentconfig.AgentConfig) {
+	o.check = "plan"
 	spec, faults := annotations.Plan(cm)
 	if len(faults) > 0 {
 		o.amiss("the plan is invalid: "+faults[0].String()+view.AndMore(len(faults)-1), "fix it; "+o.Suggest().Lint()+" tells all faults")
@@ -58,6 +59,7 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 // planRights checks the rights of what a plan does. told are words by which the agent says what of
 // them is missing on the target.
 func (o *options) planRights(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, tree plan.Tree, account string, used map[string]connector.Connector) (told []string) {
+	o.check = "rights"
 	needs, open := rights.Of(tree, cm.Namespace, used)
 	user := "system:serviceaccount:" + cm.Namespace + ":" + account
 	lacking, err := o.rights(ctx, k, cm.Name, user, "steps", needs)
@@ -77,6 +79,7 @@ func (o *options) planRights(ctx context.Context, k *factory.Cluster, cm *corev1
 // policies looks for the policies that have to permit a plan of a namespace: the agent reports only
 // the first thing that is missing.
 func (o *options) policies(ctx context.Context, k *factory.Cluster, agent factory.AgentState, own string, refs []policy.PolicyRef) {
+	o.check = "policies"
 	if len(refs) == 0 {
 		return
 	}
@@ -101,6 +104,7 @@ func (o *options) policies(ctx context.Context, k *factory.Cluster, agent factor
 // target looks for the object that a plan is about, and says whether it is missing: the agent looks
 // at it again only when a run is to begin.
 func (o *options) target(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, spec plan.Spec) (gone bool) {
+	o.check = "target"
 	if spec.Target == nil || spec.ConnectorRef != nil { // of one in another cluster the agent says
 		return false
 	}
@@ -168,6 +172,7 @@ func (o *options) open(needs []string) {
 // rights asks the API server whether the account has the rights of everything that is done with it;
 // whose says what needs a right, and lacking for what one is missing.
 func (o *options) rights(ctx context.Context, k *factory.Cluster, plan, user, whose string, needs []rights.Need) (lacking []string, err error) {
+	o.check = "rights"
 	type asked struct {
 		place
 		name, verb string
@@ -262,6 +267,7 @@ func (o *options) speaksAs(k *factory.Cluster, user string) (*factory.Cluster, e
 
 // sinks checks whether the sinks that the plan names are configured and accept its messages.
 func (o *options) sinks(ctx context.Context, k *factory.Cluster, t plan.Tree, namespace, agent string, config *agentconfig.AgentConfig) {
+	o.check = "sinks"
 	if config == nil {
 		return
 	}
@@ -302,6 +308,7 @@ func sinksOf(t plan.Tree) (names []string) {
 // certificate checks whether the agent has a client certificate for installed functions, where the
 // plan calls one with it.
 func (o *options) certificate(ctx context.Context, k *factory.Cluster, t plan.Tree, agent string, config *agentconfig.AgentConfig) {
+	o.check = "functions"
 	type called struct {
 		FunctionRef *plan.FunctionRef `json:"functionRef"`
 		TLS         plan.FunctionTLS  `json:"tls"`

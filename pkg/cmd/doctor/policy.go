@@ -18,6 +18,7 @@ import (
 
 // policy tries what one policy needs: what it names, and what its gates do.
 func (o *options) policy(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) {
+	o.check = "policy"
 	state := annotations.Policy(cm)
 	if len(state.Faults) > 0 {
 		o.amiss("the policy is invalid: "+state.Faults[0].String()+view.AndMore(len(state.Faults)-1), "fix it; "+o.Suggest().Lint()+" tells all faults")
@@ -42,6 +43,7 @@ func (o *options) policy(ctx context.Context, k *factory.Cluster, agent factory.
 
 // gates is how the agent says that those of a policy do.
 func (o *options) gates(cm *corev1.ConfigMap, zone string) {
+	o.check = "gates"
 	held, wrong := view.GatesOf(cm)
 	switch {
 	case wrong != "":

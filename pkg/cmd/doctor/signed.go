@@ -23,6 +23,7 @@ const namedAtMost = 5
 // The heartbeat names the key; an older agent does not report it. After the Secret was lost or replaced
 // the agent wrote them; but whoever may write ConfigMaps may have, too.
 func (o *options) signed(ctx context.Context, k *factory.Cluster, agent factory.AgentState) {
+	o.check = "signatures"
 	if agent.Key == "" { // the check of the agent has reported it
 		return
 	}

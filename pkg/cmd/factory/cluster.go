@@ -14,6 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 
@@ -55,6 +56,23 @@ func (k *Cluster) commands() remedy.Commands {
 		return remedy.Commands{Name: "kubectl maint"}
 	}
 	return k.suggest
+}
+
+// Names are those of objects with some labels, as the API server's cache has them: of thousands a small
+// answer.
+func (k *Cluster) Names(ctx context.Context, resource, namespace, selector string) ([]string, error) {
+	if k.Cached != nil {
+		return k.Cached.Names(ctx, resource, namespace, selector)
+	}
+	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, len(list.Items))
+	for i := range list.Items {
+		out[i] = list.Items[i].Name
+	}
+	return out, nil
 }
 
 // serverClock is the difference between the API server's clock and ours, by its answers, and

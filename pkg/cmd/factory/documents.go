@@ -26,7 +26,7 @@ func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*
 	}
 	before, _ := SplitKind(name)
 	bare, meant := BareName(name), view.KindsMeant(before, kinds)
-	what, mayRun := strings.Join(words(meant), " or "), slices.Contains(meant, annotations.KindRun)
+	what, mayRun := strings.Join(view.KindWords(meant), " or "), slices.Contains(meant, annotations.KindRun)
 	for _, candidate := range []string{bare, RunPrefix + bare} {
 		if candidate != bare && !mayRun {
 			break
@@ -42,7 +42,7 @@ func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*
 			meant = kinds
 		}
 		if !slices.Contains(meant, cm.Labels[annotations.LabelKind]) {
-			return nil, fmt.Errorf("%w; see %s", WrongKind(cm, strings.Join(words(meant), " or ")), k.listOf(meant))
+			return nil, fmt.Errorf("%w; see %s", view.WrongKind(cm, strings.Join(view.KindWords(meant), " or ")), k.listOf(meant))
 		}
 		return cm, nil
 	}
@@ -88,36 +88,11 @@ func (k *Cluster) noKind(name string) error {
 	return exit.Errorf(exit.CodeUsage, "%s: there is no kind %q here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME; other kinds are for 'allow' and 'freeze' alone, whose --end ends what they wrote", name, kind)
 }
 
-// words are what people call some kinds: a HibernatePlan is one of the plans.
-func words(kinds []string) []string {
-	out := slices.Clone(kinds)
-	if slices.Contains(out, annotations.KindPlan) {
-		out = slices.DeleteFunc(out, func(kind string) bool { return kind == annotations.KindHibernatePlan })
-	}
-	for i, kind := range out {
-		out[i] = strings.ReplaceAll(kind, "-", " ")
-	}
-	return out
-}
-
-// WrongKind says that a ConfigMap is not what was looked for.
-func WrongKind(cm *corev1.ConfigMap, what string) error {
-	kind := cm.Labels[annotations.LabelKind]
-	if kind == "" {
-		return fmt.Errorf("the ConfigMap %s/%s is no %s: it lacks the label %s", cm.Namespace, cm.Name, what, annotations.LabelKind)
-	}
-	return fmt.Errorf("%s/%s is a %s and no %s", cm.Namespace, cm.Name, kind, what)
-}
-
 // instead suggests where to look: the name that was probably meant, or the list.
 func (k *Cluster) instead(ctx context.Context, name string, kinds []string) string {
-	list, err := k.ConfigMaps(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + strings.Join(kinds, ",") + ")", Limit: 500})
+	names, err := k.namesLike(ctx, name, kinds)
 	if err != nil {
 		return ""
-	}
-	names := make([]string, len(list.Items))
-	for i := range list.Items {
-		names[i] = list.Items[i].Name
 	}
 	if len(names) == 0 {
 		if k.noNamespace(ctx, k.Namespace) {
@@ -129,6 +104,30 @@ func (k *Cluster) instead(ctx context.Context, name string, kinds []string) stri
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return "; see " + k.listOf(kinds)
+}
+
+// namesLike are the names of the documents of some kinds that may be written in place of a name: those of
+// runs last, since there are many of each plan, and without their prefix where that was not written.
+func (k *Cluster) namesLike(ctx context.Context, name string, kinds []string) ([]string, error) {
+	isRun := func(kind string) bool { return kind == annotations.KindRun }
+	var out []string
+	if others := slices.DeleteFunc(slices.Clone(kinds), isRun); len(others) > 0 {
+		names, err := k.Names(ctx, "configmaps", k.Namespace, annotations.LabelKind+" in ("+strings.Join(others, ",")+")")
+		if err != nil {
+			return nil, err
+		}
+		out = names
+	}
+	if !slices.ContainsFunc(kinds, isRun) {
+		return out, nil
+	}
+	runs, err := k.Names(ctx, "configmaps", k.Namespace, annotations.LabelKind+"="+annotations.KindRun)
+	if !strings.HasPrefix(name, RunPrefix) {
+		for i := range runs {
+			runs[i] = strings.TrimPrefix(runs[i], RunPrefix)
+		}
+	}
+	return append(out, runs...), err
 }
 
 // noNamespace says whether a namespace is known not to exist.

@@ -2,6 +2,7 @@ package factory
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 func saturday() time.Time { return time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC) }
@@ -32,7 +34,15 @@ func object(kind, name string) *corev1.ConfigMap {
 }
 
 func clusterOf(objects ...runtime.Object) *Cluster {
-	return &Cluster{Kube: fake.NewClientset(objects...), Namespace: "shop"}
+	known := fake.NewClientset(objects...)
+	names := func(ctx context.Context, _, namespace, selector string) (out []string, err error) {
+		list, err := known.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		for _, cm := range list.Items {
+			out = append(out, cm.Name)
+		}
+		return out, err
+	}
+	return &Cluster{Kube: known, Cached: &kube.Cached{Names: names}, Namespace: "shop"}
 }
 
 func TestWhatANameMeans(t *testing.T) {

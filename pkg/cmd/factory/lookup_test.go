@@ -25,13 +25,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 func clusterOf(t *testing.T, objects ...runtime.Object) (*cmdtest.Cluster, *factory.Cluster) {
 	o := cmdtest.NewCluster(t, nil, objects...)
-	return o, &factory.Cluster{Kube: o.Kube, Namespace: "shop"}
+	return o, &factory.Cluster{Kube: o.Kube, Metadata: o.Connected().Metadata, Namespace: "shop"}
 }
 
 func factoryOf() *factory.Factory {
@@ -114,11 +115,50 @@ func TestWhatANameFinds(t *testing.T) {
 func TestNodesAreNotListedForWhatIsNoQuestionOfNames(t *testing.T) {
 	o, k := clusterOf(t)
 	o.Forbids("get", "configmaps", "")
+	k.Cached = &kube.Cached{Names: func(_ context.Context, resource, _, _ string) ([]string, error) {
+		t.Errorf("all %s were listed", resource)
+		return nil, nil
+	}}
 	if _, err := k.Find(t.Context(), "worker-1", annotations.KindPlan); cmdtest.ErrText(err) != "read plan worker-1: configmaps is forbidden: not for you" {
 		t.Error(err)
 	}
-	if n := o.Asked("list", "nodes", ""); n > 0 {
-		t.Errorf("all nodes were listed %d times", n)
+}
+
+// Five hundred runs, whose names come first, hide no plan, and of thousands of objects only names are asked for.
+func TestTheNearestOfVeryManyNames(t *testing.T) {
+	o, k := clusterOf(t)
+	o.Forbids("list", "*", "")
+	k.Cached = &kube.Cached{Names: func(_ context.Context, resource, _, selector string) ([]string, error) {
+		var names []string
+		for i := range 501 {
+			switch {
+			case resource == "nodes":
+				names = append(names, fmt.Sprintf("a-%03d", i))
+			case selector == annotations.LabelKind+"="+annotations.KindRun:
+				names = append(names, fmt.Sprintf("maint-run-backup-%010d", i))
+			}
+		}
+		switch {
+		case resource == "nodes":
+			names = append(names, "worker-1", "worker-2")
+		case selector == annotations.LabelKind+" in (plan,policy)":
+			names = append(names, "backup-db", "orders")
+		}
+		return names, nil
+	}}
+	for _, c := range []struct{ name, arg, want string }{
+		{"a plan", "ordres", `there is no plan or policy or run "ordres" in namespace shop; did you mean "orders"?`},
+		{"a plan whose runs begin as it does", "backup", `there is no plan or policy or run "backup" in namespace shop; did you mean "backup-db"?`},
+		{"a run", "maint-run-backup-0000009500", `there is no plan or policy or run "maint-run-backup-0000009500" in namespace shop; did you mean "maint-run-backup-0000000500"?`},
+		{"a run without its prefix", "bakcup-0000000500", `there is no plan or policy or run "bakcup-0000000500" in namespace shop; did you mean "backup-0000000500"?`},
+	} {
+		_, err := k.Document(t.Context(), c.arg, annotations.KindPlan, annotations.KindPolicy, annotations.KindRun)
+		if cmdtest.ErrText(err) != c.want {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if _, err := k.Find(t.Context(), "node/wroker-2"); cmdtest.ErrText(err) != `there is no node "wroker-2"; did you mean "worker-2"?` {
+		t.Error(err)
 	}
 }
 
@@ -172,7 +212,7 @@ func TestADocumentOfAnotherKindSaysWhatItIs(t *testing.T) {
 }
 
 func TestNodesNamed(t *testing.T) {
-	world := []runtime.Object{cmdtest.Node("b", cmdtest.Zoned("x")), cmdtest.Node("a", cmdtest.Zoned("x")), cmdtest.Node("c")}
+	world := []runtime.Object{cmdtest.Node("b", cmdtest.Zoned("x")), cmdtest.Node("a", cmdtest.Zoned("x")), cmdtest.Node("c"), cmdtest.Node("worker-1"), cmdtest.Node("worker-2")}
 	for _, c := range []struct {
 		name     string
 		names    []string
@@ -183,10 +223,12 @@ func TestNodesNamed(t *testing.T) {
 	}{
 		{name: "by name, in order and each once", names: []string{"c", "node/a", "a"}, want: "a c"},
 		{name: "by labels", selector: corev1.LabelTopologyZone + "=x", want: "a b"},
-		{name: "all", want: "a b c"},
+		{name: "all", want: "a b c worker-1 worker-2"},
 		{name: "labels that pick none", selector: "pool=gpu", err: "-l pool=gpu picks no node"},
 		{name: "one that is not there", names: []string{"a", "x"}, err: `there is no node "x"; 'kubectl get nodes' shows which there are; nothing was done`},
-		{name: "two that are not there", names: []string{"y", "a", "x"}, err: "there are no nodes x, y; nothing was done"},
+		{name: "two that are not there", names: []string{"y", "a", "x"}, err: "there are no nodes x, y; 'kubectl get nodes' shows which there are; nothing was done"},
+		{name: "two that are misspelt", names: []string{"wroker-2", "wroker-1"}, err: `there are no nodes wroker-1, wroker-2; did you mean "worker-1", "worker-2"?; nothing was done`},
+		{name: "two, of which one is misspelt", names: []string{"ghost", "wroker-1"}, err: `there are no nodes ghost, wroker-1; did you mean "worker-1"?; 'kubectl get nodes' shows which there are; nothing was done`},
 		{name: "who may not read", names: []string{"a"}, forbids: "get", err: "read node a: nodes is forbidden: not for you"},
 		{name: "who may not list", forbids: "list", err: "list nodes: nodes is forbidden: not for you"},
 	} {

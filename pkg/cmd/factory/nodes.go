@@ -23,7 +23,7 @@ const KindNode = "node"
 func (k *Cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
 	n, err := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, NotFoundError(fmt.Sprintf("there is no node %q%s", name, k.nodeInstead(ctx, name)))
+		return nil, NotFoundError(fmt.Sprintf("there is no node %q%s", name, k.nodesInstead(ctx, []string{name})))
 	}
 	return n, unreadNode("read node "+name, err)
 }
@@ -60,34 +60,47 @@ func (k *Cluster) NodesNamed(ctx context.Context, names []string, selector strin
 	case 0:
 		return out, nil
 	case 1:
-		return nil, fmt.Errorf("there is no node %q%s; nothing was done", missing[0], k.nodeInstead(ctx, missing[0]))
+		return nil, fmt.Errorf("there is no node %q%s; nothing was done", missing[0], k.nodesInstead(ctx, missing))
 	}
-	return nil, fmt.Errorf("there are no nodes %s; nothing was done", strings.Join(missing, ", "))
+	return nil, fmt.Errorf("there are no nodes %s%s; nothing was done", strings.Join(missing, ", "), k.nodesInstead(ctx, missing))
 }
 
-// nodeInstead names the node that was probably meant, or says where to look.
-func (k *Cluster) nodeInstead(ctx context.Context, name string) string {
-	if near, ok := k.nearNode(ctx, name); ok {
-		return fmt.Sprintf("; did you mean %q?", near)
+// nodesInstead names the nodes that were probably meant, and says where to look for others.
+func (k *Cluster) nodesInstead(ctx context.Context, missing []string) string {
+	near, said := k.nearNodes(ctx, missing), ""
+	if len(near) > 0 {
+		said = `; did you mean "` + strings.Join(near, `", "`) + `"?`
 	}
-	return "; 'kubectl get nodes' shows which there are"
+	if len(near) < len(missing) {
+		said += "; 'kubectl get nodes' shows which there are"
+	}
+	return said
 }
 
-// nearNode is the node that was probably meant. Names of nodes mostly begin alike, so it counts the
-// letters that differ. It is omitted where nodes may not be listed.
+// nearNode is the node that was probably meant.
 func (k *Cluster) nearNode(ctx context.Context, name string) (string, bool) {
-	if len(name) < 3 { // too short to compare
-		return "", false
+	near := k.nearNodes(ctx, []string{name})
+	return strings.Join(near, ""), len(near) > 0
+}
+
+// nearNodes are the nodes that were probably meant. Names of nodes mostly begin alike, so it counts the
+// letters that differ. It is empty where nodes may not be listed.
+func (k *Cluster) nearNodes(ctx context.Context, missing []string) []string {
+	missing = slices.DeleteFunc(slices.Clone(missing), func(name string) bool { return len(name) < 3 }) // too short to compare
+	if len(missing) == 0 {
+		return nil
 	}
-	list, err := k.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 500}) // the suggestion need not consider every node
+	names, err := k.Names(ctx, "nodes", "", "")
 	if err != nil {
-		return "", false
+		return nil
 	}
-	names := make([]string, len(list.Items))
-	for i := range list.Items {
-		names[i] = list.Items[i].Name
+	var out []string
+	for _, name := range missing {
+		if near, ok := document.Nearest(name, names); ok {
+			out = append(out, near)
+		}
 	}
-	return document.Nearest(name, names)
+	return out
 }
 
 func (k *Cluster) nodesPicked(ctx context.Context, selector string) ([]*corev1.Node, error) {

@@ -3,14 +3,9 @@ package factory
 import (
 	"context"
 	"errors"
-	"regexp"
-	"strings"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
-
-// CLIRequestor is the prefix of requestor names for people.
-const CLIRequestor = "cli."
 
 // Requestor is the requestor: the name that was given, or cli.<user>.
 func (k *Cluster) Requestor(ctx context.Context, given string) (string, error) {
@@ -21,21 +16,5 @@ func (k *Cluster) Requestor(ctx context.Context, given string) (string, error) {
 	if user == "" {
 		return "", errors.New("the API server does not say who you are: name the requestor with --requestor")
 	}
-	return requestorName(user), nil
-}
-
-// requestorName turns a user name into a requestor name: in lower case, with dashes for characters
-// that are not allowed. A hash replaces the end of a long name.
-func requestorName(user string) string {
-	const longest = 63
-	text := regexp.MustCompile(`[^a-z0-9.]+`).ReplaceAllString(strings.ToLower(user), "-")
-	text = regexp.MustCompile(`-*\.[-.]*`).ReplaceAllString(text, ".")
-	if text = strings.Trim(text, "-."); text == "" {
-		text = annotations.Hash10(user)
-	}
-	if len(CLIRequestor+text) > longest {
-		keep := longest - len(CLIRequestor) - 11
-		text = strings.TrimRight(text[:keep], "-.") + "-" + annotations.Hash10(user)
-	}
-	return CLIRequestor + text
+	return view.RequestorName(user), nil
 }

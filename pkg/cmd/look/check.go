@@ -45,7 +45,7 @@ and a node have one name, write plan/NAME or node/NAME.`,
   kubectl maint check orders-weekly --at "sat 02:00"
   kubectl maint check -f policies/ weekends -o json`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindPolicy), completion.Nodes(c, completion.Governed)),
+		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindPolicy), completion.Likely(c, completion.Governed)),
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input; no cluster is asked")
 	cmd.Flags().StringVar(&o.atText, "at", "", `the instant to judge: 2h, "sat 02:00", RFC 3339; default now`)

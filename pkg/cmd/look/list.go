@@ -341,7 +341,7 @@ func (o *listOptions) requests(ctx context.Context, k *factory.Cluster, agent fu
 	if err != nil {
 		return err
 	}
-	t := print.NewTable(print.Column{Name: "Node"}, print.Column{Name: "For"}, print.Column{Name: "Phase"}, print.Column{Name: "Since"}, print.Column{Name: "Left"}, print.Column{Name: "Reason", Wide: true})
+	t := print.NewTable(print.Column{Name: "Node"}, print.Column{Name: "For"}, print.Column{Name: "Phase"}, print.Column{Name: "Left"}, print.Column{Name: "Age"}, print.Column{Name: "Since", Wide: true}, print.Column{Name: "Reason", Wide: true})
 	var asked []*corev1.Node
 	for _, n := range list {
 		claims := view.RequestClaims(n)
@@ -349,11 +349,11 @@ func (o *listOptions) requests(ctx context.Context, k *factory.Cluster, agent fu
 			asked = append(asked, n)
 		}
 		for _, c := range claims {
-			since := ""
-			if !c.Since.IsZero() {
-				since = instant.Local(c.Since, o.Zone)
+			age, since := "", ""
+			if !c.Since.IsZero() { // when a request came is not written down, but since when it is in its phase
+				age, since = print.Age(o.Now(), c.Since), instant.Local(c.Since, o.Zone)
 			}
-			print.AddRow(t, nil, n.Name, c.By, c.Phase, since, c.Left, instant.InText(c.Reason, o.Zone))
+			print.AddRow(t, nil, n.Name, c.By, c.Phase, c.Left, age, since, instant.InText(c.Reason, o.Zone))
 		}
 	}
 	if len(asked) == 0 && o.out.Table() {

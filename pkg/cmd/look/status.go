@@ -59,7 +59,7 @@ it), else as a line for each change, until Ctrl-C.`,
   kubectl maint status orders-weekly -w
   kubectl maint status node/worker-1`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun), completion.Nodes(c, completion.Maintained)),
+		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun), completion.Likely(c, completion.Maintained)),
 	}
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")
@@ -101,8 +101,18 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(o.Out, strings.Join(view.Texts(lines), "\n")+"\n")
+	out := o.Out
+	if onlyAside(lines) {
+		print.Empty(o.ErrOut, o.namespace(k))
+		out = o.ErrOut
+	}
+	_, err = io.WriteString(out, strings.Join(view.Texts(lines), "\n")+"\n")
 	return err
+}
+
+// onlyAside says whether a picture shows nothing but what stands for what is not there.
+func onlyAside(lines []view.Line) bool {
+	return !slices.ContainsFunc(lines, func(l view.Line) bool { return !l.Aside && l.Text != "" })
 }
 
 func (o *statusOptions) namespace(k *factory.Cluster) string {
@@ -242,7 +252,7 @@ func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []pr
 	above, nodes := o.above(k, r), o.nodeNeeds(r)
 	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps, r.unseen), r.nodes)
 	if len(plans)+len(sleepers) == 0 {
-		head := append(o.needLines(above, nil, nil, nodes, r.nodes), heads(o.noPlans(k, r))...)
+		head := append(o.needLines(above, nil, nil, nodes, r.nodes), view.Line{Text: o.noPlans(k, r), Head: true, Aside: true})
 		return append(head, below...), about
 	}
 	lines := o.needLines(above, plans, sleepers, nodes, r.nodes)

@@ -324,7 +324,7 @@ func (o *drainOptions) waitForNodes(ctx context.Context, k *factory.Cluster, tar
 // releases is the command that takes back a request; it names a requestor that is not a person's
 // default.
 func releases(c remedy.Commands, nodes, requestor string) string {
-	if strings.HasPrefix(requestor, factory.CLIRequestor) {
+	if strings.HasPrefix(requestor, view.CLIRequestor) {
 		return c.Release(nodes)
 	}
 	return c.ReleaseFor(nodes, requestor)

@@ -74,7 +74,7 @@ func TestDrainAsks(t *testing.T) {
 	same := cmdtest.Asked(cmdtest.Jane, ` {"drain": {"force": true, "timeout": "5m"}} `)
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), cmdtest.Node("b", same), cmdtest.Node("c", cmdtest.Asked(cmdtest.Jane, `{"reason":"old"}`)), cmdtest.Node("d", cmdtest.Asked("gpu", "")))
 	o.Maint("drain", "a", "b").Is(t, cmdtest.Printed{Code: 2, Out: "", Err: "error: drain 2 nodes (a, b) for " + cmdtest.Jane + ": give --yes, since nobody can be asked here\n"})
-	o.Maint("drain", "x", "a", "node/y", "--yes").Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "error: there are no nodes x, y; nothing was done\n"})
+	o.Maint("drain", "x", "a", "node/y", "--yes").Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "error: there are no nodes x, y; 'kubectl get nodes' shows which there are; nothing was done\n"})
 	o.Has("a", map[string]string{})
 	o.Terminal, o.Stdin = true, "no\n"
 	o.Maint("drain", "a", "--force").Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "drain node a for " + cmdtest.Jane + "? [y/N] error: nothing was done\n"})

@@ -45,7 +45,7 @@ with --requestor, every node that this requestor requested.`,
 	}
 	cmd.ValidArgsFunction = completion.Nodes(c, func(m metav1.ObjectMeta) bool {
 		for requestor := range annotations.Requests(m.Annotations) {
-			if requestor == o.requestor || o.requestor == "" && strings.HasPrefix(requestor, factory.CLIRequestor) {
+			if requestor == o.requestor || o.requestor == "" && strings.HasPrefix(requestor, view.CLIRequestor) {
 				return true
 			}
 		}

@@ -25,6 +25,7 @@ type calendarOptions struct {
 	out        *print.Values
 	start, end time.Time
 	now        time.Time
+	namespace  string // that is read; empty: all, or files
 	faults     exit.Faults
 }
 
@@ -117,6 +118,9 @@ func (o *calendarOptions) Run(ctx context.Context) error {
 	return o.show(w)
 }
 
+// table says whether the calendar is printed for people.
+func (o *calendarOptions) table() bool { return o.out.Lines() || o.out.Format() == "table" }
+
 func (o *calendarOptions) show(w source.Set) error {
 	a := &source.Agenda{World: w, Now: o.now, From: o.start, To: o.end}
 	if o.out.Lines() || o.out.Own() {
@@ -133,8 +137,11 @@ func (o *calendarOptions) show(w source.Set) error {
 		Owners: a.Owners, Entries: a.Entries,
 	}
 	if len(a.Entries) == 0 {
+		if o.table() {
+			print.Empty(o.ErrOut, o.namespace)
+		}
 		fmt.Fprintf(o.ErrOut, "nothing from %s to %s\n", instant.Both(o.start, o.timezone), instant.Both(o.end, o.timezone))
-		if o.out.Lines() || o.out.Format() == "table" {
+		if o.table() {
 			return nil
 		}
 	} else if o.from != "" || o.to != "" {
@@ -210,5 +217,6 @@ func (o *calendarOptions) world(ctx context.Context) (source.Set, error) {
 	if o.everywhere {
 		k.Namespace = ""
 	}
+	o.namespace = k.Namespace
 	return source.ReadCluster(ctx, o.Factory, k, o.selector)
 }

@@ -224,7 +224,7 @@ func withoutLocal(table string) string {
 
 func TestCalendarOfNothingSaysSo(t *testing.T) {
 	cmdtest.WriteFiles(t, map[string]string{"f.yaml": cmdtest.Manifest()})
-	cmdtest.Offline(t, cmd.Run, "", "calendar", "-f", "f.yaml").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: "nothing from Mon 2026-11-16 00:00 CET (2026-11-15T23:00:00Z) to Mon 2026-12-21 00:00 CET (2026-12-20T23:00:00Z)\n"})
+	cmdtest.Offline(t, cmd.Run, "", "calendar", "-f", "f.yaml").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: "No resources found\nnothing from Mon 2026-11-16 00:00 CET (2026-11-15T23:00:00Z) to Mon 2026-12-21 00:00 CET (2026-12-20T23:00:00Z)\n"})
 	cmdtest.Offline(t, cmd.Run, "", "calendar", "-f", "f.yaml", "--from", "2026-11-21T00:00:00Z", "--to", "2026-11-22T00:00:00Z", "-o", "ics").Is(t, cmdtest.Printed{
 		Code: 0, Out: "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//kubectl-maint//calendar//EN\r\nCALSCALE:GREGORIAN\r\nNAME:Maintenance calendar\r\nX-WR-CALNAME:Maintenance calendar\r\nEND:VCALENDAR\r\n",
 		Err: "nothing from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)\n",

@@ -78,7 +78,7 @@ with the command that brings it back.`, `  kubectl maint freeze weekends --until
 func (o *overrideOptions) command(use, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use + " POLICY|PLAN|KIND/NAME --for D|--until T --reason R", DisableFlagsInUseLine: true, Short: short, Long: long, Example: example,
-		RunE: factory.RunE(o), ValidArgsFunction: completion.Kinds(o.Factory, annotations.KindPolicy, annotations.KindPlan, annotations.KindHibernatePlan),
+		RunE: factory.RunE(o), ValidArgsFunction: completion.Both(completion.Kinds(o.Factory, annotations.KindPolicy, annotations.KindPlan, annotations.KindHibernatePlan), completion.Typed(o.Factory)),
 	}
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.forText, "for", "", "how long, like 2h or 3d")
@@ -450,7 +450,16 @@ func (o *overrideOptions) find(ctx context.Context, k *factory.Cluster) (found, 
 		kind, text = cm.Labels[annotations.LabelKind], "configmaps/"+cm.Name
 		zone = view.DocumentZone(cm, o.Zone)
 	}
+	if kind == factory.KindNode { // kubectl knows no names that are like it
+		if _, err := k.Find(ctx, o.object); err != nil {
+			return found{}, err
+		}
+	}
 	infos, err := resource.NewBuilder(o.Config).Unstructured().NamespaceParam(k.Namespace).DefaultNamespace().ResourceTypeOrNameArgs(true, text).SingleResourceType().Flatten().Do().Infos()
+	if apierrors.IsNotFound(err) {
+		kind, _, _ := strings.Cut(text, "/")
+		return found{}, fmt.Errorf("%w; %s shows which there are", factory.Explain("read "+o.object, err), o.Suggest().Get(kind))
+	}
 	if err != nil {
 		return found{}, factory.Explain("read "+o.object, err)
 	}

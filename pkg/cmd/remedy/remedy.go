@@ -167,6 +167,9 @@ func (c Commands) begin() string {
 	return text
 }
 
+// Get lists the objects of a kind.
+func (c Commands) Get(kind string) string { return c.kubectl("get %s", kind) }
+
 // Apply applies all manifests of a file.
 func (c Commands) Apply(file string) string { return c.kubectl("apply -f %s", file) }
 

@@ -63,6 +63,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"RollbackTo":     "'kubectl maint rollback x --to RUN'",
 		"Schedule":       "'kubectl maint schedule'",
 		"Apply":          "'kubectl apply -f x'",
+		"Get":            "'kubectl get x'",
 		"ShowLedger":     "'kubectl get configmap x -o yaml'",
 		"TakeAnnotation": "'kubectl annotate x x-'",
 		"Status":         "'kubectl maint status'",

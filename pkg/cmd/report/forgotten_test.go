@@ -100,16 +100,16 @@ func TestHistorySaysWhyItShowsNothing(t *testing.T) {
 	const gone = "plan orders has no ledger, though the agent has looked at it: somebody deleted it, or the agent could not write it; what was before is not known\n"
 	const line = "Sat 2026-11-21 00:00 CET   Missed   deadline   <none>   <none>\n"
 	runRows(t, []row{
-		{name: "of a plan without one", line: "history orders", world: empty, err: "plan orders has no history yet: no slot has ended, and nothing ran\n"},
-		{name: "of a plan that nobody looked at it is said once", line: "history orders", world: objects(unseen("orders", daily)), err: "plan orders has no ledger yet: the agent has not looked at it\n"},
-		{name: "of a plan whose ledger is gone", line: "history orders", world: objects(seen("orders", daily)), err: gone},
-		{name: "of a plan that is not observed, whose ledger is gone and whose run is there", line: "history orders", world: objects(unseen("orders", daily), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a")), err: gone},
+		{name: "of a plan without one", line: "history orders", world: empty, err: "No resources found in shop namespace.\nplan orders has no history yet: no slot has ended, and nothing ran\n"},
+		{name: "of a plan that nobody looked at it is said once", line: "history orders", world: objects(unseen("orders", daily)), err: "No resources found in shop namespace.\nplan orders has no ledger yet: the agent has not looked at it\n"},
+		{name: "of a plan whose ledger is gone", line: "history orders", world: objects(seen("orders", daily)), err: "No resources found in shop namespace.\n" + gone},
+		{name: "of a plan that is not observed, whose ledger is gone and whose run is there", line: "history orders", world: objects(unseen("orders", daily), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a")), err: "No resources found in shop namespace.\n" + gone},
 		{name: "of a namespace", line: "history", world: empty, err: "No resources found in shop namespace.\n"},
-		{name: "of a namespace that has one, filtered", line: "history --result ran", world: one, err: "nothing of that kind is in the history\n"},
+		{name: "of a namespace that has one, filtered", line: "history --result ran", world: one, err: "No resources found in shop namespace.\nnothing of that kind is in the history\n"},
 		{name: "for a machine: an empty list, and no words", line: "history orders -o 'jsonpath={.kind} {.items}'", world: empty, out: "LedgerList []"},
 		{name: "what is shown in part has no totals", line: "history orders --since 2h --no-headers", world: one, err: "since Fri 2026-11-20 23:00 CET (2026-11-20T22:00:00Z)\n", out: line},
 		{name: "what is as old as that is shown", line: "history orders --since 1h --no-headers", world: one, err: "since Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z)\n", out: line},
-		{name: "what is older is not", line: "history orders --since 59m", world: one, err: "since Sat 2026-11-21 00:01 CET (2026-11-20T23:01:00Z)\nnothing of that kind is in the history\n"},
+		{name: "what is older is not", line: "history orders --since 59m", world: one, err: "since Sat 2026-11-21 00:01 CET (2026-11-20T23:01:00Z)\nNo resources found in shop namespace.\nnothing of that kind is in the history\n"},
 		{name: "since the last time that it was that time", line: "history orders --since 00:00 --no-headers", world: one, err: "since Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z)\n", out: line},
 		{name: "since the last such day", line: "history orders --since 'sat 02:00' --no-headers", world: one, err: "since Sat 2026-11-14 02:00 CET (2026-11-14T01:00:00Z)\n", out: line},
 		{name: "since an instant", line: "history orders --since 2026-11-20T23:00:00Z --no-headers", world: one, err: "since Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z)\n", out: line},

@@ -139,11 +139,15 @@ func (o *historyOptions) Run(ctx context.Context) error {
 		return err
 	}
 	lines := o.chosen(all, runs)
+	empty := len(lines) == 0 && o.out.Table()
+	if empty {
+		print.Empty(o.ErrOut, o.namespace(k))
+	}
 	if o.name != "" && all[0].Head == nil {
 		o.noLedger(all[0].object, runs)
 	}
-	if len(lines) == 0 && o.out.Table() {
-		o.nothing(k, all)
+	if empty {
+		o.nothing(all)
 		return nil
 	}
 	err = o.out.Print(o.Out, o.table(lines), "LedgerList", func() ([]print.Value, error) { return ledgerValues(lines), nil })
@@ -170,18 +174,22 @@ func (o *historyOptions) noLedger(cm *corev1.ConfigMap, runs []view.Run) {
 	fmt.Fprintf(o.ErrOut, "plan %s has no ledger, though the agent has looked at it: somebody deleted it, or the agent could not write it; what was before is not known\n", cm.Name)
 }
 
-// nothing says why the output is empty.
-func (o *historyOptions) nothing(k *factory.Cluster, all []remembered) {
+// namespace is the one that is asked for; empty: all.
+func (o *historyOptions) namespace(k *factory.Cluster) string {
+	if o.everywhere {
+		return metav1.NamespaceAll
+	}
+	return k.Namespace
+}
+
+// nothing says why the output is empty, where more is known.
+func (o *historyOptions) nothing(all []remembered) {
 	switch {
 	case o.name != "" && all[0].Head == nil: // reported already
 	case o.filtered():
 		fmt.Fprintln(o.ErrOut, "nothing of that kind is in the history")
 	case o.name != "":
 		fmt.Fprintf(o.ErrOut, "plan %s has no history yet: no slot has ended, and nothing ran\n", all[0].object.Name)
-	case o.everywhere:
-		print.Empty(o.ErrOut, metav1.NamespaceAll)
-	default:
-		print.Empty(o.ErrOut, k.Namespace)
 	}
 }
 
@@ -200,10 +208,7 @@ func (o *historyOptions) read(ctx context.Context, k *factory.Cluster) ([]rememb
 		runs, err := k.RunsOf(ctx, cm)
 		return []remembered{{cm, kept}}, runs, err
 	}
-	namespace := k.Namespace
-	if o.everywhere {
-		namespace = metav1.NamespaceAll
-	}
+	namespace := o.namespace(k)
 	plans, err := allPlans(ctx, k, namespace, o.selector)
 	if err != nil {
 		return nil, nil, err
@@ -267,7 +272,7 @@ func (o *historyOptions) table(lines []line) *metav1.Table {
 		if o.out.Format() != "wide" {
 			end += because(e)
 		}
-		cells := []string{print.EntryWhen(e, view.DocumentZone(l.plan, o.Zone)), string(e.Result) + print.DryMark(e), e.Reason, e.Run, instant.InText(end, view.DocumentZone(l.plan, o.Zone)), view.EntryAt(e).UTC().Format(time.RFC3339), e.Who(), message}
+		cells := []string{print.EntryWhen(e, view.DocumentZone(l.plan, o.Zone)), string(e.Result) + print.DryMark(e), e.Reason, e.Run, instant.InText(end, view.DocumentZone(l.plan, o.Zone)), instant.Local(view.EntryAt(e), time.UTC.String()), e.Who(), message}
 		if o.name == "" {
 			cells = slices.Insert(cells, 0, o.planName(l.plan))
 		}

@@ -31,6 +31,6 @@ func TestWhatIsWrongWithALedgerIsSaid(t *testing.T) {
 		{name: "and one without a signature as such", line: "report -o " + fields, world: unsigned, out: "shop/orders 1  " + doubt + "; ", err: warning + doubt + "\n"},
 		{name: "history shows the others", line: "history", world: torn, out: "PLAN    WHEN                       RESULT   REASON   RUN                 OUTCOME\nother   Sat 2026-11-21 00:00 CET   Ran      CHG-1    maint-run-other-a   Failed\n", err: warning + unread + "\n"},
 		{name: "history of a plan whose ledger has no signature", line: "history orders", world: unsigned, out: one, err: warning + doubt + "\nin all: 1 Ran, 0 Skipped, 0 Missed\n"},
-		{name: "savings", line: "savings", world: objects(cmdtest.Sleeper("orders", "schedule: {offHours: [{start: '20:00', end: '06:00'}]}"), cmdtest.Torn(book("orders"))), err: warning + unread + "\nnothing slept" + span},
+		{name: "savings", line: "savings", world: objects(cmdtest.Sleeper("orders", "schedule: {offHours: [{start: '20:00', end: '06:00'}]}"), cmdtest.Torn(book("orders"))), err: warning + unread + "\nNo resources found in shop namespace.\nnothing slept" + span},
 	})
 }

@@ -106,7 +106,7 @@ func (o *reportOptions) Run(ctx context.Context) error {
 	case formatHTML:
 		_, err = fmt.Fprint(o.Out, r.HTML())
 	case "", formatTable:
-		err = o.tables(r)
+		err = o.tables(r, namespace)
 	case "name": // the plans in it
 		var names []print.Value
 		for _, row := range r.Rows {
@@ -121,8 +121,9 @@ func (o *reportOptions) Run(ctx context.Context) error {
 }
 
 // tables print the report for a terminal.
-func (o *reportOptions) tables(r summary.Report) error {
+func (o *reportOptions) tables(r summary.Report, namespace string) error {
 	if len(r.Rows) == 0 {
+		print.Empty(o.ErrOut, namespace)
 		fmt.Fprintf(o.ErrOut, "no plan has anything in its ledger from %s to %s\n", instant.Both(o.start, o.Zone), instant.Both(o.end, o.Zone))
 		return nil
 	}

@@ -95,6 +95,7 @@ func (o *savingsOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if o.out.Table() && len(rows) == 0 {
+		print.Empty(o.ErrOut, namespace)
 		fmt.Fprintf(o.ErrOut, "nothing slept from %s to %s\n", instant.Both(o.start, o.Zone), instant.Both(o.end, o.Zone))
 		return nil
 	}

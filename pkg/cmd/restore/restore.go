@@ -170,14 +170,14 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if o.everywhere {
 		o.out.WithNamespace()
 	}
-	t := print.NewTable(print.Column{Name: "Plan"}, print.Column{Name: "Target"}, print.Column{Name: "Executor"}, print.Column{Name: "State"}, print.Column{Name: "Sleeping"}, print.Column{Name: "Left"}, print.Column{Name: "Since"}, print.Column{Name: "Name", Wide: true}, print.Column{Name: "Fault"}, print.Column{Name: "Message", Wide: true})
+	t := print.NewTable(print.Column{Name: "Plan"}, print.Column{Name: "Target"}, print.Column{Name: "Executor"}, print.Column{Name: "State"}, print.Column{Name: "Sleeping"}, print.Column{Name: "Left"}, print.Column{Name: "Age"}, print.Column{Name: "Name", Wide: true}, print.Column{Name: "Fault"}, print.Column{Name: "Message", Wide: true})
 	for _, r := range list {
 		sleeping, left := r.Count()
 		fault := cmp.Or(r.Fault, r.Trouble())
 		if orphan, is := gone[r.Object]; is {
 			fault = orphan.PlanGone()
 		}
-		print.AddRow(t, r.Object, r.Of(), r.Record.Target, r.Record.Executor, string(r.Record.State), fmt.Sprint(sleeping), fmt.Sprint(left), o.since(r), r.Object.Name, document.Cut(fault, shortFault), fault)
+		print.AddRow(t, r.Object, r.Of(), r.Record.Target, r.Record.Executor, string(r.Record.State), fmt.Sprint(sleeping), fmt.Sprint(left), o.age(r), r.Object.Name, document.Cut(fault, shortFault), fault)
 	}
 	return o.out.Print(o.Out, t, "RestoreList", func() ([]print.Value, error) { return valuesOf(list, gone), nil })
 }
@@ -185,11 +185,12 @@ func (o *listOptions) Run(ctx context.Context) error {
 // shortFault is how much of a fault a cell of the table holds (a guess); -o wide has all of it.
 const shortFault = 60
 
-func (o *listOptions) since(r view.Restore) string {
+// age is that of the sleep: the object may have come back from a backup since.
+func (o *listOptions) age(r view.Restore) string {
 	if at := r.Record.Snapshot.BeganAt; !at.IsZero() {
-		return instant.Approximate(o.Now().Sub(at)) + " ago"
+		return print.Age(o.Now(), at)
 	}
-	return ""
+	return print.Age(o.Now(), r.Object.CreationTimestamp.Time)
 }
 
 type showOptions struct {
@@ -257,6 +258,9 @@ func (o *showOptions) Run(ctx context.Context) error {
 		for _, res := range r.Record.Resources {
 			print.AddRow(t, nil, res.ID, r.Record.Target, stateOf(res), string(res.Before), instant.Both(res.CapturedAt, o.Zone), res.UID)
 		}
+	}
+	if recorded == 0 && o.out.Table() {
+		print.Empty(o.ErrOut, k.Namespace)
 	}
 	if recorded == 0 {
 		fmt.Fprintf(o.ErrOut, "nothing is recorded of plan %s: no resource was put to sleep\n", o.names[0])

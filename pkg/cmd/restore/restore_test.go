@@ -72,7 +72,7 @@ func TestACopyOutOfADeletedNamespaceIsShown(t *testing.T) {
 	world := []runtime.Object{cmdtest.Agent(), slept}
 	const gone = "its namespace was deleted while this slept: nothing wakes by this copy, and it can be deleted when nobody needs it"
 	list := cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "list", "--no-headers")
-	if want := "office apps workload Asleep 1 1 4h0m ago its namespace was deleted while this slept: nothing wakes…"; strings.Join(strings.Fields(list.Out), " ") != want {
+	if want := "office apps workload Asleep 1 1 4h its namespace was deleted while this slept: nothing wakes…"; strings.Join(strings.Fields(list.Out), " ") != want {
 		t.Errorf("listed is %q, want %q", list.Out, want)
 	}
 	const shown = "RESOURCE                 TARGET   STATE                                      BEFORE\nDeployment/shop/web      apps     asleep                                     {\"replicas\":3}\nDeployment/shop/theirs   apps     left: somebody changed it while it slept   {\"replicas\":2}\n"
@@ -93,7 +93,7 @@ func TestWhatIsPutBackIsShownAwake(t *testing.T) {
 	back.Revived, back.RevivedBy, back.AwakeAt = 1, "kustomize-controller", cmdtest.Before(time.Hour)
 	world := []runtime.Object{cmdtest.Agent(), cmdtest.Sleeper("office", office), stored(t, ring, recordOf("apps", back, asleep("Deployment/shop/till", `{"replicas":2}`)))}
 	list := cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "list", "--no-headers")
-	if want := "office apps workload Asleep 1 0 4h0m ago <none>"; strings.Join(strings.Fields(list.Out), " ") != want {
+	if want := "office apps workload Asleep 1 0 4h <none>"; strings.Join(strings.Fields(list.Out), " ") != want {
 		t.Errorf("listed is %q, want %q", list.Out, want)
 	}
 	const shown = "RESOURCE               TARGET   STATE                                      BEFORE\nDeployment/shop/web    apps     awake: kustomize-controller puts it back   {\"replicas\":3}\nDeployment/shop/till   apps     asleep                                     {\"replicas\":2}\n"
@@ -108,7 +108,7 @@ func TestWhyATargetDoesNotWakeIsShown(t *testing.T) {
 	failed := recordOf("apps", asleep("Deployment/shop/web", `{"replicas":3}`))
 	failed.Operation, failed.State, failed.Message, failed.NotBefore = hibernate.Wake, hibernate.Failed, "the ServiceAccount maint-runner does not exist", cmdtest.Before(-time.Minute)
 	world := []runtime.Object{cmdtest.Agent(), stored(t, ring, failed)}
-	const begins = "office apps workload Failed 1 0 4h0m ago "
+	const begins = "office apps workload Failed 1 0 4h "
 	for line, want := range map[string]string{
 		"restore list --no-headers":         begins + "its plan is gone, and the agent tries again and again to …",
 		"restore list --no-headers -o wide": begins + annotations.RestoreName("office", "apps") + " its plan is gone, and the agent tries again and again to … its plan is gone, and the agent tries again and again to wake what sleeps: the ServiceAccount maint-runner does not exist",
@@ -160,7 +160,7 @@ func TestListAndShow(t *testing.T) {
 			got := cmdtest.NewCluster(t, cmd.Run, world...).Maint(strings.Fields(c.line)...)
 			switch c.line {
 			case "restore list --no-headers":
-				for _, words := range []string{"office apps workload Asleep 1 1 4h0m ago <none>", "office db workload Asleep 1 0 4h0m ago " + noSignature, "office <none> <none> <none> 0 0 <none> it is not ours: restore.json"} {
+				for _, words := range []string{"office apps workload Asleep 1 1 4h <none>", "office db workload Asleep 1 0 4h " + noSignature, "office <none> <none> <none> 0 0 <unknown> it is not ours: restore.json"} {
 					if !strings.Contains(strings.Join(strings.Fields(got.Out), " "), words) {
 						t.Errorf("no %q in\n%s", words, got.Out)
 					}
@@ -187,7 +187,7 @@ func TestListAndShow(t *testing.T) {
 		})
 	}
 	nothing := []runtime.Object{cmdtest.Agent(), cmdtest.Sleeper("office", office), stored(t, ring, recordOf("apps"))}
-	cmdtest.NewCluster(t, cmd.Run, nothing...).Maint("restore", "show", "office").Is(t, cmdtest.Printed{Err: "nothing is recorded of plan office: no resource was put to sleep\n"})
+	cmdtest.NewCluster(t, cmd.Run, nothing...).Maint("restore", "show", "office").Is(t, cmdtest.Printed{Err: "No resources found in shop namespace.\nnothing is recorded of plan office: no resource was put to sleep\n"})
 	cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent()).Maint("restore", "list", "-A").Is(t, cmdtest.Printed{Err: "No resources found\n"})
 }
 

@@ -30,7 +30,7 @@ func moved(namespace string, cm *corev1.ConfigMap) *corev1.ConfigMap {
 
 func clusterOf(t *testing.T, namespace string, objects ...runtime.Object) (*cmdtest.Cluster, *factory.Cluster) {
 	o := cmdtest.NewCluster(t, nil, objects...)
-	return o, &factory.Cluster{Kube: o.Kube, Namespace: namespace}
+	return o, &factory.Cluster{Kube: o.Kube, Metadata: o.Connected().Metadata, Namespace: namespace}
 }
 
 // A cluster is read as files of the same documents would be.

@@ -1,8 +1,11 @@
 package view
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
@@ -40,4 +43,25 @@ func KindsMeant(word string, among []string) []string {
 		return kinds
 	}
 	return meant
+}
+
+// KindWords are what people call some kinds: a HibernatePlan is one of the plans.
+func KindWords(kinds []string) []string {
+	out := slices.Clone(kinds)
+	if slices.Contains(out, annotations.KindPlan) {
+		out = slices.DeleteFunc(out, func(kind string) bool { return kind == annotations.KindHibernatePlan })
+	}
+	for i, kind := range out {
+		out[i] = strings.ReplaceAll(kind, "-", " ")
+	}
+	return out
+}
+
+// WrongKind says that a ConfigMap is not what was looked for.
+func WrongKind(cm *corev1.ConfigMap, what string) error {
+	kind := cm.Labels[annotations.LabelKind]
+	if kind == "" {
+		return fmt.Errorf("the ConfigMap %s/%s is no %s: it lacks the label %s", cm.Namespace, cm.Name, what, annotations.LabelKind)
+	}
+	return fmt.Errorf("%s/%s is a %s and no %s", cm.Namespace, cm.Name, kind, what)
 }

@@ -17,6 +17,7 @@ type Line struct {
 	Cells []string
 	Table *Table // nil: not a line of a table
 	Head  bool   // a heading
+	Aside bool   // stands for what is not there: to be said beside what is printed
 	Part  int    // the same for lines that belong together, beside those of one resource; 0: none
 }
 

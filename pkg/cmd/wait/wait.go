@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/choice"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -43,6 +44,8 @@ type options struct {
 	what, value           string             // of --for: phase and Idle, condition and Ready=True
 	stands                string             // the last known state
 	ran                   *metav1.ObjectMeta // the run; nil: the wait is for another kind
+	selector              string
+	everywhere            bool
 	faults                exit.Faults
 }
 
@@ -50,7 +53,7 @@ type options struct {
 func New(c *factory.Factory) *cobra.Command {
 	o := &options{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
-		Use:   "wait RUN|PLAN|POLICY|NODE [--for=…]",
+		Use:   "wait RUN|PLAN|POLICY|NODE|-l SELECTOR [--for=…]",
 		Short: "Wait until a condition is met; for runbooks",
 		Long: `Wait until a run has ended, a plan or a policy permits change, a document has a phase
 or a condition, or a node is yours.
@@ -68,11 +71,13 @@ the run failed, 5 when the agent is silent, 124 when --timeout has passed.`,
   kubectl maint wait weekends --for=permitted && ./upgrade.sh
   kubectl maint wait worker-3 --for=ready --requestor firmware`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun), completion.Nodes(c, func(m metav1.ObjectMeta) bool { return completion.Maintained(m) })),
+		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun), completion.Likely(c, completion.Maintained)),
 	}
 	cmd.Flags().StringVar(&o.text, "for", "", "what to wait for; see above")
 	cmd.Flags().StringVar(&o.requestor, "requestor", "", "of a node's request; default cli.<you>")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "the plans that have these labels now, HibernatePlans too, one after another")
+	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "with -l: of all namespaces")
 	o.out.AddFlags(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("for", completion.About(c, wordsFor, kinds()...))
 	return cmd
@@ -80,7 +85,14 @@ the run failed, 5 when the agent is silent, 124 when --timeout has passed.`,
 
 // Complete takes the name and what to wait for.
 func (o *options) Complete(_ *cobra.Command, args []string) error {
-	o.name = factory.OneName(args, "RUN, PLAN, POLICY or NODE", &o.faults)
+	switch {
+	case o.everywhere && o.selector == "":
+		o.faults.Add("-A needs -l")
+	case o.selector == "":
+		o.name = factory.OneName(args, "RUN, PLAN, POLICY or NODE", &o.faults)
+	case len(args) > 0:
+		o.faults.Add("-l and a name exclude each other")
+	}
 	o.what, o.value, _ = strings.Cut(o.text, "=")
 	return nil
 }
@@ -114,6 +126,26 @@ func (o *options) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if o.selector != "" {
+		return o.many(ctx, k)
+	}
+	return o.one(ctx, k)
+}
+
+// many waits for each of the plans that have the labels, as kubectl wait does.
+func (o *options) many(ctx context.Context, k *factory.Cluster) error {
+	plans, err := choice.Plans(ctx, o.Factory, k, choice.Namespace(k, o.everywhere), o.selector)
+	if err != nil {
+		return err
+	}
+	return choice.Each(ctx, len(plans), false, func(i int) (string, error) {
+		cm, single := plans[i], *o
+		single.name = cm.Labels[annotations.LabelKind] + "/" + cm.Name
+		return cm.Name, single.one(ctx, k.In(cm.Namespace))
+	})
+}
+
+func (o *options) one(ctx context.Context, k *factory.Cluster) error {
 	found, err := o.find(ctx, k)
 	var asked *factory.AskedRunError
 	var gone *factory.GoneRunError
@@ -366,6 +398,9 @@ type look func() (so bool, stands string, err error)
 
 // until looks at every change, and every second for what time changes, until the state is reached.
 func (o *options) until(ctx context.Context, k *factory.Cluster, changed <-chan struct{}, name string, f look) error {
+	if o.everywhere {
+		name = strings.Replace(name, "/", "/"+k.Namespace+"/", 1)
+	}
 	agent := o.WatchAgent(k)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

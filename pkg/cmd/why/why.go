@@ -56,7 +56,7 @@ Exit code 0 where nothing is in the way, 3 where something is. A silent agent, o
 standard error warns, does not count for it.`,
 		Example:           "  kubectl maint why orders-weekly\n  kubectl maint why worker-3",
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy), completion.Nodes(c, func(m metav1.ObjectMeta) bool { return completion.Maintained(m) || completion.Governed(m) })),
+		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun), completion.Likely(c, func(m metav1.ObjectMeta) bool { return completion.Maintained(m) || completion.Governed(m) })),
 	}
 	o.out.AddFlags(cmd)
 	return cmd
@@ -181,6 +181,9 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster, agent fact
 		return s, gone
 	}
 	if notRun != nil {
+		if _, like := k.Find(ctx, o.name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun); like != nil {
+			err = like // with the nearest name of all that can be meant
+		}
 		return s, err
 	}
 	r, err := k.ReadRun(ctx, cm)

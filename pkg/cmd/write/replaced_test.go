@@ -104,6 +104,18 @@ func TestScheduleOfTheSamePlanLosesNothing(t *testing.T) {
 	o.Line(line).Is(t, cmdtest.Printed{Out: "plan/nightly unchanged\n", Err: next})
 }
 
+// One instant is printed twice, in one zone: that of the plan.
+func TestScheduleAtATimeIsSaidInTheZoneOfThePlan(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run)
+	for zone, said := range map[string]string{
+		"":                             "Sat 2026-11-21 08:00 UTC (2026-11-21T08:00:00Z)",
+		" --timezone America/New_York": "Sat 2026-11-21 03:00 EST (2026-11-21T08:00:00Z)",
+	} {
+		got := o.Line("schedule once --at 2026-11-21T08:00:00Z --step call=webhook,url=https://x --dry-run=client" + zone)
+		got.Is(t, cmdtest.Printed{Out: "plan/once written (dry run)\n", Err: "once at " + said + "\nnext run " + said + ", in 8h0m\n"})
+	}
+}
+
 func TestScheduleSaysWhichRightIsMissing(t *testing.T) {
 	const line = "schedule nightly --cron '0 2 * * *' --step call=webhook,url=https://x"
 	o := cmdtest.NewCluster(t, cmd.Run)

@@ -2,6 +2,7 @@ package write
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -256,7 +258,7 @@ func (o *scheduleOptions) instant() string {
 		o.faults.Add("--at: %s has passed", instant.Both(at, zone))
 		return ""
 	}
-	fmt.Fprintf(o.ErrOut, "once at %s\n", instant.Both(at, zone))
+	fmt.Fprintf(o.ErrOut, "once at %s\n", instant.Both(at, cmp.Or(o.flags.timezone, time.UTC.String()))) // in the zone that the plan has from now on
 	return at.UTC().Format(time.RFC3339)
 }
 
@@ -443,7 +445,7 @@ func notOther(ctx context.Context, k *factory.Cluster, name string) (*corev1.Con
 		return nil, k.ReadError("look whether "+name+" is there", k.Namespace, err)
 	}
 	if have.Labels[annotations.LabelKind] != annotations.KindPlan {
-		return nil, errors.New(factory.WrongKind(have, "plan").Error() + "; choose another name")
+		return nil, errors.New(view.WrongKind(have, "plan").Error() + "; choose another name")
 	}
 	return have, nil
 }

@@ -1,4 +1,4 @@
-package factory
+package view
 
 import (
 	"strings"
@@ -17,7 +17,7 @@ func TestUsersAsRequestors(t *testing.T) {
 		"日本":                            "cli." + annotations.Hash10("日本"),
 		strings.Repeat("x", 80):         "cli." + strings.Repeat("x", 48) + "-" + annotations.Hash10(strings.Repeat("x", 80)),
 	} {
-		got := requestorName(user)
+		got := RequestorName(user)
 		if _, err := nodes.Parse(got, ""); err != nil || got != want {
 			t.Errorf("%s is %s, want %s; %v", user, got, want, err)
 		}
