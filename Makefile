@@ -124,7 +124,7 @@ test-tools: ## Tests of what makes the image, the schemas, the manifests and a r
 	go test ./tools/manifests
 	cd tools/release && GOWORK=off go test ./...
 
-CORE := pkg/schedule pkg/expr pkg/knob pkg/document pkg/selector pkg/policy pkg/drain pkg/intent pkg/nodes pkg/plan pkg/reference pkg/run pkg/agentconfig pkg/ledger pkg/workflow pkg/watchrule pkg/trigger pkg/calendar pkg/simulate pkg/annotations pkg/hibernate pkg/savings pkg/transition pkg/amendment pkg/connector pkg/rights pkg/lifecycle pkg/summary
+CORE := pkg/schedule pkg/expr pkg/knob pkg/document pkg/selector pkg/policy pkg/drain pkg/intent pkg/nodes pkg/plan pkg/reference pkg/run pkg/agentconfig pkg/ledger pkg/workflow pkg/watchrule pkg/trigger pkg/calendar pkg/simulate pkg/annotations pkg/hibernate pkg/savings pkg/transition pkg/amendment pkg/connector pkg/rights pkg/lifecycle pkg/summary pkg/stuck
 MUTANTS ?= 100
 
 .PHONY: chart-test

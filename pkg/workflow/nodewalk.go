@@ -274,7 +274,7 @@ func (a *advance) beginNodes(s scope, step plan.Step, path string, list []run.It
 		a.found.wants = append(a.found.wants, NodeDemand{Path: path, Nodes: wanted, Most: most, Drain: a.firstDrain(step), Needs: needs})
 	}
 	if why != "" && !a.found.moved {
-		a.says(path, c, "waits: "+why)
+		a.says(path, c, run.NodesWait+why)
 	}
 }
 

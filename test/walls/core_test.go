@@ -33,7 +33,10 @@ func core() [][]room {
 			{"intent", "what people ask by annotations"},
 			{"nodes", "requests to maintain a node, and whose turn it is"},
 		},
-		{{"plan", "Plan, StepTemplate, the types of steps, the tree of steps"}},
+		{
+			{"plan", "Plan, StepTemplate, the types of steps, the tree of steps"},
+			{"stuck", "which runs of a plan cannot go on, as it stands on the plan"},
+		},
 		{{"reference", "the step templates and connectors that a plan names"}},
 		{
 			{"run", "one execution: what asked for it, its journal"},

@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,24 +10,22 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/stuck"
 )
 
 func TestRunsThatAreLeftAlone(t *testing.T) {
-	const unsigned = "run r is left alone, and nothing of it is put back: it carries no signature; sign it with 'kubectl maint -n shop adopt run/r'"
-	const newer = "run q: shop/q was written by a newer version: its format is \"2\", and this version reads up to 1; it is left alone until a version runs that can read it"
-	const unread = "run q cannot be read and is left alone: no JSON; fix its ConfigMap, or delete it and take its finalizer off, and its cleanup does not run"
+	unsigned := stuck.Unsigned("shop", "r", errors.New("it carries no signature"))
+	unread := stuck.Unread("q", errors.New("no JSON"))
+	alone, both := stuck.Message([]stuck.Alone{unsigned}, ""), stuck.Message([]stuck.Alone{unsigned, unread}, "")
 	for name, c := range map[string]struct{ stuck, run, want string }{
-		"its signature does not count":   {unsigned, "r", unsigned},
-		"another run's does not":         {unsigned, "q", ""},
-		"one whose name begins as it":    {unsigned, "r-2", ""},
-		"and the other way round":        {"run r-2 is left alone: x", "r", ""},
-		"a newer version wrote it":       {newer, "q", newer},
-		"it cannot be read":              {unread, "q", unread},
-		"the first of two":               {unsigned + "; " + unread, "r", unsigned},
-		"the second of two":              {unsigned + "; " + unread, "q", unread},
-		"it waits for another one":       {"run r cannot go on: it waits for run q, which holds the same target", "r", ""},
-		"another one waits for it":       {"run r cannot go on: it waits for run q, which holds the same target", "q", ""},
-		"the API server refuses a write": {"run r cannot go on: it is immutable", "r", ""},
+		"its signature does not count":   {alone, "r", unsigned.Why},
+		"another run's does not":         {alone, "q", ""},
+		"one whose name begins as it":    {alone, "r-2", ""},
+		"the first of two":               {both, "r", unsigned.Why},
+		"the second of two":              {both, "q", unread.Why},
+		"it waits for another one":       {stuck.CannotGoOn("r", stuck.ForRun("", "q")), "r", ""},
+		"another one waits for it":       {stuck.CannotGoOn("r", stuck.ForRun("", "q")), "q", ""},
+		"the API server refuses a write": {stuck.CannotGoOn("r", "it is immutable"), "r", ""},
 		"nothing is stuck":               {"", "r", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -135,14 +135,11 @@ func (s Sleeper) Phase() (phase, message string) {
 		return "Unseen", "the agent has not looked at this version of the plan yet"
 	}
 	message = s.Published(annotations.StatusMessage)
-	if strings.Contains(message, SomebodyHolds) {
+	if strings.Contains(message, intent.SomebodyHolds) {
 		message += s.HeldBy()
 	}
 	return s.Published(annotations.StatusPhase), message
 }
-
-// SomebodyHolds begins what is said of a hold.
-const SomebodyHolds = "somebody holds it"
 
 // HeldBy says who holds it and why, as it follows a sentence; empty: that is not known.
 func (s Sleeper) HeldBy() string {
