@@ -7,13 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/stuck"
 )
 
 // LeftAlone says why the agent leaves a run alone, and what helps, by the condition RunStuck of its
 // plan; empty: it does not. One that waits for another run, or that the API server refuses to have
 // written, is not left alone: the agent still follows it.
-func LeftAlone(plan *corev1.ConfigMap, run string) string { return AllLeftAlone(plan)[run] }
+func LeftAlone(plan *corev1.ConfigMap, name string) string { return AllLeftAlone(plan)[name] }
 
 // AllLeftAlone are the runs of a plan that the agent leaves alone, and of each LeftAlone.
 func AllLeftAlone(plan *corev1.ConfigMap) map[string]string {
@@ -22,6 +23,14 @@ func AllLeftAlone(plan *corev1.ConfigMap) map[string]string {
 		return nil
 	}
 	return stuck.LeftAlone(said)
+}
+
+// AsCounted is a live run as the agent counts it, by its plan and the ledger of that: it may leave
+// the run alone, or have it begin nothing.
+func (r Run) AsCounted(plan *corev1.ConfigMap, kept Ledger) (counted Run, counts bool) {
+	known := kept.Head != nil && kept.Unread == nil && kept.Doubt == nil && string(plan.UID) == r.Run.PlanUID
+	r.Unclaimed = known && r.Journal.Phase == run.Running && r.Journal.End == nil && !kept.Claimed(r.Run.Name)
+	return r, LeftAlone(plan, r.Run.Name) == ""
 }
 
 // Adopted says whether a run that its plan still says is left alone for its signature has been signed

@@ -10,6 +10,8 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/stuck"
 )
 
@@ -41,5 +43,40 @@ func TestRunsThatAreLeftAlone(t *testing.T) {
 	}
 	if why := view.LeftAlone(&corev1.ConfigMap{}, "r"); why != "" {
 		t.Error("a plan without conditions:", why)
+	}
+}
+
+func TestWhichRunsTheAgentCounts(t *testing.T) {
+	at := func(phase run.Phase) view.Run {
+		return view.Run{Run: run.Run{Namespace: "shop", Plan: "p", PlanUID: "1", Name: "r"}, Journal: run.Journal{Phase: phase}}
+	}
+	text, err := json.Marshal([]metav1.Condition{{Type: "RunStuck", Status: metav1.ConditionTrue, Message: stuck.Unread("r", errors.New("no JSON")).Why}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1", Annotations: map[string]string{annotations.StatusConditions: string(text)}}}
+	fine, again := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1"}}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "2"}}
+	open := view.Ledger{Head: &ledger.Ledger{Open: []ledger.Entry{{Run: "r"}}}}
+	shut := view.Ledger{Head: &ledger.Ledger{}}
+	for name, c := range map[string]struct {
+		run               view.Run
+		plan              *corev1.ConfigMap
+		kept              view.Ledger
+		counts, unclaimed bool
+	}{
+		"its plan's ledger has it open":     {at(run.Running), fine, open, true, false},
+		"the ledger does not have it":       {at(run.Running), fine, shut, true, true},
+		"it has not begun":                  {at(run.Pending), fine, shut, true, false},
+		"there is no ledger":                {at(run.Running), fine, view.Ledger{}, true, false},
+		"nobody knows who wrote the ledger": {at(run.Running), fine, view.Ledger{Head: &ledger.Ledger{}, Doubt: errors.New("x")}, true, false},
+		"it is another plan's ledger":       {at(run.Running), again, shut, true, false},
+		"the agent leaves it alone":         {at(run.Running), left, open, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, counts := c.run.AsCounted(c.plan, c.kept)
+			if counts != c.counts || got.Unclaimed != c.unclaimed {
+				t.Errorf("counts: %t, unclaimed: %t", counts, got.Unclaimed)
+			}
+		})
 	}
 }
