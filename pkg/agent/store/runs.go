@@ -434,8 +434,7 @@ func (r *Runs) Unclaimed(k types.NamespacedName) bool {
 // StuckOf says which of a plan's runs cannot go on, and why; empty where all can. All that are left
 // alone are named, before one that waits: commands know them by this.
 func (r *Runs) StuckOf(k types.NamespacedName) string {
-	var alone []stuck.Alone
-	waits := ""
+	alone, waits := []stuck.Alone{}, ""
 	for _, l := range r.OfPlan(k) {
 		if l.Broken != nil {
 			alone = append(alone, leftAlone(l))
