@@ -335,7 +335,10 @@ func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) stri
 	if q.rules.doubt != "" {
 		return "it goes on when the clocks of the agent and the API server agree again"
 	}
-	if next != nil {
+	switch {
+	case n.Gate.Permitted: // for work that takes less time
+		text = "it begins once the window is long enough for the step's estimate"
+	case next != nil:
 		text = "permitted from " + v.Both(*next) + ", in " + instant.Approximate(next.Sub(v.Now))
 	}
 	switch {

@@ -297,7 +297,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		},
 		{
 			"a rollout would not be through before the window closes", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a"})).with(gate(nodes.Gate{Permitted: true, Next: cmdtest.After(time.Hour)})).with(func(q *nodeQuestion) { q.stepClaims[0].Needs = 2 * time.Hour }),
-			"1. plan shop/p (run maint-run-p-x, step roll): it would take about 2h0m0s, and the node's window closes at Sat 2026-11-21 02:00 CET → permitted from Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 1h0m; or 'kubectl maint allow node/a --for 2h --reason …'",
+			"1. plan shop/p (run maint-run-p-x, step roll): it would take about 2h0m0s, and the node's window closes at Sat 2026-11-21 02:00 CET → it begins once the window is long enough for the step's estimate; or 'kubectl maint allow node/a --for 2h --reason …'",
 		},
 		{
 			"the agent leaves the run alone for which it is cordoned", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))).with(func(q *nodeQuestion) { q.alone = map[string]string{"plan:shop/p": "maint-run-p-x"} }),
