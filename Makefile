@@ -124,7 +124,7 @@ test-tools: ## Tests of what makes the image, the schemas, the manifests and a r
 	go test ./tools/manifests
 	cd tools/release && GOWORK=off go test ./...
 
-CORE := pkg/schedule pkg/expr pkg/knob pkg/document pkg/selector pkg/policy pkg/drain pkg/intent pkg/nodes pkg/plan pkg/reference pkg/run pkg/agentconfig pkg/ledger pkg/workflow pkg/watchrule pkg/trigger pkg/calendar pkg/simulate pkg/annotations pkg/hibernate pkg/savings pkg/transition pkg/amendment pkg/connector pkg/rights pkg/lifecycle pkg/summary
+CORE := pkg/schedule pkg/expr pkg/knob pkg/document pkg/selector pkg/policy pkg/drain pkg/intent pkg/nodes pkg/plan pkg/reference pkg/run pkg/agentconfig pkg/ledger pkg/workflow pkg/watchrule pkg/trigger pkg/calendar pkg/simulate pkg/annotations pkg/hibernate pkg/savings pkg/transition pkg/amendment pkg/connector pkg/rights pkg/lifecycle pkg/summary pkg/stuck pkg/claims pkg/offwindow pkg/outbound pkg/restoredata
 MUTANTS ?= 100
 
 .PHONY: chart-test
@@ -144,7 +144,7 @@ hibernate-crashes: tools-kube ## Kill the agent at every write and every call of
 	MAINT_CRASHES=all go test -v -count=1 -timeout 60m -run 'TestAKillAtAny|TestThePlanOfWhoever' ./test/hibernate ./test/aws
 
 .PHONY: mutants
-mutants: ## Change one operator at a time in the core, and list what its own tests do not notice; half an hour
+mutants: ## Change one operator at a time in the core, and list what its own tests do not notice; hours
 	go run ./tools/mutants -n $(MUTANTS) $(CORE)
 
 .PHONY: sizes

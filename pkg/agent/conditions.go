@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/config"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
@@ -19,6 +20,12 @@ func (a *Agent) conditions() []metav1.Condition {
 	all := a.keys.Condition()
 	if why := a.conn.Clock.SkewReason(); why != "" {
 		all = append(all, status.ClockDoubt(why))
+	}
+	if a.options.DryRun {
+		all = append(all, metav1.Condition{
+			Type: agentconfig.DryRun, Status: metav1.ConditionTrue, Reason: "DryRun",
+			Message: "the agent runs with --dry-run: it decides and records, but changes nothing outside of its own ConfigMaps, and carries no request for a node out",
+		})
 	}
 	if p := a.actors.Load(); p != nil && p.checks.policies.unserved.Load() {
 		all = append(all, metav1.Condition{

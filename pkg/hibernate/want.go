@@ -86,10 +86,7 @@ func (t *Timetable) wantAt(at time.Time, w Overrides) DesiredState {
 	if !w.Hold.Holds(at) {
 		return want
 	}
-	want.Asleep, want.By, want.Why = w.Hold.Asleep, ByHold, "somebody holds it awake"
-	if w.Hold.Asleep {
-		want.Why = "somebody holds it asleep"
-	}
+	want.Asleep, want.By, want.Why = w.Hold.Asleep, ByHold, intent.Held(w.Hold.Asleep)
 	if until := w.Hold.Until; until != nil {
 		want.Why += " until " + until.UTC().Format(time.RFC3339)
 		want.Again = sooner(want.Again, *until)

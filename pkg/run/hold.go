@@ -22,6 +22,9 @@ func (h ClosedGate) TooLate() bool {
 	return !h.NotReady && h.Opens != nil && !h.Deadline.IsZero() && h.Opens.After(h.Deadline)
 }
 
+// StaysClosed is what is said of a window of which nobody knows when it opens.
+const StaysClosed = "which does not open by itself"
+
 // MissedBefore begins what is said of a slot whose window opens too late; the time follows.
 const MissedBefore = "before that, its slot is Missed at "
 
@@ -37,7 +40,7 @@ func (h ClosedGate) Message() string {
 func (h ClosedGate) window(clock func(time.Time) string) string {
 	switch {
 	case h.Opens == nil:
-		return "its window, which does not open by itself (" + h.Reason + ")"
+		return "its window, " + StaysClosed + " (" + h.Reason + ")"
 	case h.TooLate():
 		return "its window, which opens at " + clock(*h.Opens) + " (" + h.Reason + "): " + MissedBefore + clock(h.Deadline)
 	}

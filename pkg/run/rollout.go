@@ -330,3 +330,6 @@ func (j Journal) Rollouts() []Rollout {
 	}
 	return out
 }
+
+// NodesWait begins what a for-each-node says of nodes that it does not begin yet; why follows.
+const NodesWait = "waits: "

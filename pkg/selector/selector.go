@@ -139,6 +139,16 @@ func (l Labels) Within(key string, values ...string) bool {
 	})
 }
 
+// Exact is a selector, as a text, of objects that bear all of some labels. A key or a value that no
+// label can have is an error.
+func Exact(match map[string]string) (string, error) {
+	s, err := labels.ValidatedSelectorFromSet(match)
+	if err != nil {
+		return "", err
+	}
+	return s.String(), nil
+}
+
 // Text is what picks by labels that must all be there, as a list's options take it. It is not
 // checked: the API server says what is wrong with it.
 func Text(match map[string]string) string { return labels.SelectorFromSet(match).String() }

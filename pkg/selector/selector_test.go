@@ -119,3 +119,25 @@ func TestLabelsAsATextAreInTheOrderOfTheirKeys(t *testing.T) {
 		}
 	}
 }
+
+func TestExactLabelsAreThoseThatALabelCanBe(t *testing.T) {
+	for name, c := range map[string]struct {
+		match map[string]string
+		want  string
+		fails bool
+	}{
+		"in the order of their keys":    {map[string]string{"b": "2", "a/x": "1"}, "a/x=1,b=2", false},
+		"a value that no label can be":  {map[string]string{"a": "two words"}, "", true},
+		"a value that would say more":   {map[string]string{"a": "b,c=d"}, "", true},
+		"a key that none can have":      {map[string]string{"../a": "b"}, "", true},
+		"none picks all":                {nil, "", false},
+		"a value may be there and void": {map[string]string{"a": ""}, "a=", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := selector.Exact(c.match)
+			if got != c.want || (err != nil) != c.fails {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}

@@ -315,8 +315,11 @@ func (d *decider) phase() (Phase, string) {
 	return PhaseIdle, "waits to be triggered: " + intent.Command(d.f.Plan.Namespace, "trigger", d.f.Plan.Name)
 }
 
+// NextRun begins the message of a plan that waits for a slot.
+const NextRun = "next run "
+
 func (d *decider) nextRun() string {
-	text := "next run " + d.out.Status.Next.Wall + " " + d.out.Status.Next.Zone
+	text := NextRun + d.out.Status.Next.Wall + " " + d.out.Status.Next.Zone
 	if d.out.Status.NextGate != nil {
 		text += ", " + cut(d.out.Status.NextGate.Then(func(t time.Time) string { return t.UTC().Format(time.RFC3339) }))
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
-	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -34,18 +33,6 @@ type NodeDemand struct {
 	Most  int
 	Drain *drain.Options // with which the work on each begins; nil: with something else, or not known yet
 	Needs time.Duration  // about the time for one node; 0: not known
-}
-
-// FitsNode is the gate of a node for work that takes about so long: it begins only where it would be
-// through before the node's own window closes.
-func FitsNode(gate nodes.Gate, needs time.Duration, now time.Time) nodes.Gate {
-	if !gate.Permitted || needs <= 0 || gate.Next == nil || !now.Add(needs).After(*gate.Next) {
-		return gate
-	}
-	return nodes.Gate{
-		Reason: fmt.Sprintf("it would take about %s, and the node's window closes at %s", needs, gate.Next.UTC().Format(time.RFC3339)),
-		Next:   gate.Next, Cause: gate.Cause,
-	}
 }
 
 // counts counts the nodes of a rollout by how they stand.
@@ -277,7 +264,7 @@ func (a *advance) beginNodes(s scope, step plan.Step, path string, list []run.It
 		a.found.wants = append(a.found.wants, NodeDemand{Path: path, Nodes: wanted, Most: most, Drain: a.firstDrain(step), Needs: needs})
 	}
 	if why != "" && !a.found.moved {
-		a.says(path, c, "waits: "+why)
+		a.says(path, c, run.NodesWait+why)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
-	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
@@ -292,28 +291,7 @@ func TestRolloutTakesWhatIsGrantedAndSaysWhatIsNot(t *testing.T) {
 }
 
 // A node's own window counts as that of the run: what would not be through before it closes does not begin.
-func TestWhetherTheWorkOnANodeFitsItsWindow(t *testing.T) {
-	now := coretest.Clock("02:00")
-	closes := now.Add(20 * time.Minute)
-	open, closed := nodes.Gate{Permitted: true, Next: &closes}, nodes.Gate{Reason: "closed", Next: &closes}
-	late := nodes.Gate{Reason: "it would take about 21m0s, and the node's window closes at " + closes.UTC().Format(time.RFC3339), Next: &closes}
-	for name, c := range map[string]struct {
-		gate  nodes.Gate
-		needs time.Duration
-		want  nodes.Gate
-	}{
-		"it fits":                    {open, 20 * time.Minute, open},
-		"it would be through later":  {open, 21 * time.Minute, late},
-		"nobody knows how long":      {open, 0, open},
-		"a window that never closes": {nodes.Gate{Permitted: true}, time.Hour, nodes.Gate{Permitted: true}},
-		"a closed one":               {closed, time.Hour, closed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, workflow.FitsNode(c.gate, c.needs, now)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
-	}
+func TestARolloutSaysHowLongItsNextNodeTakes(t *testing.T) {
 	f := fleetOf(t, "estimate: 20m, ", 2)
 	f.report("n1", func(s *workflow.NodeState) { s.Granted = false })
 	f.end("n0")

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -110,8 +109,7 @@ func changesNothing(t plan.Tree, s plan.Step) bool {
 	harmless, seen := true, 0
 	note := func(s plan.Step) {
 		seen++
-		known := slices.Contains([]string{"suspend", "wait", "health-check", "prometheus", "notification", plan.TypeApproval}, s.Type)
-		harmless = harmless && (known || s.Holds() && s.Type != plan.TypeForEachNode)
+		harmless = harmless && (plan.ChangesNothing(s.Type) || s.Holds() && s.Type != plan.TypeForEachNode)
 	}
 	note(s)
 	t.WalkBelow(s, note)

@@ -109,6 +109,9 @@ func TestAMissingRightOverNodesStandsOnTheConfiguration(t *testing.T) {
 	told(false, "it is told no more, since nobody asks")
 	l.request("node-1", "os", "")
 	told(true, "the missing right is told again")
+	if why := l.why("node-1"); !strings.Contains(why, "os: the agent may not patch nodes") {
+		t.Errorf("why says:\n%s", why)
+	}
 	bound()
 	told(false, "it is told no more")
 	l.release("node-1", "os")

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	pathpkg "path"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,12 +18,16 @@ const (
 	mapEnds   = "<!-- end of what is written -->\n"
 )
 
+// worlds is the floor of which a room may lie below another: aws/rds is one of many of one cloud.
+const worlds = "pkg/executors/"
+
 // floors are the pictures of the page, and whose rooms each shows.
 func floors() []struct{ title, under string } {
 	return []struct{ title, under string }{
 		{"The core", "pkg/"},
 		{"The agent", "pkg/agent/"},
 		{"The commands", "pkg/cmd/"},
+		{"The executors", worlds},
 	}
 }
 
@@ -114,10 +119,13 @@ func (g graph) roomsOf(under string) map[string][]string {
 			return coreRoom(path)
 		}
 		below, ok := strings.CutPrefix(path, module+"/"+under)
-		room, _, _ := strings.Cut(below, "/")
-		if !ok || strings.HasSuffix(room, "test") {
+		if !ok || testRooms().match(path) {
 			return ""
 		}
+		if under == worlds {
+			return below
+		}
+		room, _, _ := strings.Cut(below, "/")
 		return room
 	}
 	rooms := map[string][]string{}
@@ -167,7 +175,7 @@ func (g graph) legend(under string, rooms map[string][]string) string {
 	var out strings.Builder
 	out.WriteString("| room | |\n|---|---|\n")
 	for _, room := range sortedKeys(rooms) {
-		says := strings.TrimPrefix(g[module+"/"+under+room].Doc, "Package "+room+" ")
+		says := strings.TrimPrefix(g[module+"/"+under+room].Doc, "Package "+pathpkg.Base(room)+" ")
 		fmt.Fprintf(&out, "| [`%s`](../%s%s) | %s |\n", room, under, room, strings.ReplaceAll(says, "|", "\\|"))
 	}
 	return out.String()

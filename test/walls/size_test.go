@@ -252,6 +252,37 @@ func TestNoStructHasMoreFieldsThanAreAtHandAtOnce(t *testing.T) {
 	}
 }
 
+// borrows says of each struct that embeds a controller by a pointer: whatever it is, it has all the
+// methods of that, and nobody sees which it needs.
+func borrows(found structs) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(found)), func(name string) bool {
+		of := found[name]
+		return !slices.ContainsFunc(of.fields.List, func(field *ast.Field) bool {
+			star, points := field.Type.(*ast.StarExpr)
+			return points && len(field.Names) == 0 && strings.HasSuffix(of.embedded(star.X), ".Controller")
+		})
+	})
+}
+
+func TestNobodyBorrowsAController(t *testing.T) {
+	found, err := structsOf("../../pkg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range borrows(found) {
+		t.Errorf("pkg/%s embeds a controller, and has all its methods: give it the clients, stores and functions that it uses", name)
+	}
+}
+
+func TestTheWallSeesABorrowedController(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "a/one.go", "package a\n\nimport \""+module+"/pkg/b\"\n\ntype Controller struct{}\n\ntype borrows struct{ *Controller }\n\ntype borrowsElsewhere struct{ *b.Controller }\n\ntype has struct{ c *Controller }\n\ntype other struct{ *has }\n")
+	found, err := structsOf(root)
+	if got := borrows(found); err != nil || !slices.Equal(got, []string{"a.borrows", "a.borrowsElsewhere"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 func TestTheWallSeesAStructWithTooManyFields(t *testing.T) {
 	var wide, shape strings.Builder
 	for i := range fieldLimit {

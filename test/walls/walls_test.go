@@ -72,7 +72,7 @@ func coreWalls() []wall {
 			why:       "it takes values and `now` and returns a verdict; a log line, an environment variable or a request would make a preview lie",
 			from:      packages{"pkg/..."},
 			except:    edges(),
-			forbidden: packages{"context", "log/...", "net/http/...", "os/..."},
+			forbidden: packages{"context", "log/...", "net/http/...", "os/...", "math/rand/...", "crypto/rand"},
 			direct:    true,
 		},
 		{
@@ -175,6 +175,14 @@ func sdkWalls() []wall {
 			from:      packages{"pkg/...", "cmd/..."},
 			except:    packages{"pkg/executors/function/..."},
 			forbidden: packages{"google.golang.org/grpc/..."},
+			direct:    true,
+		},
+		{
+			name:      "one room for label selectors",
+			why:       "there is one grammar, and one place that says what is wrong with a selector",
+			from:      packages{"pkg/...", "cmd/..."},
+			except:    packages{"pkg/selector", "pkg/agent/agenttest"}, // that is an API server for tests
+			forbidden: packages{"k8s.io/apimachinery/pkg/labels"},
 			direct:    true,
 		},
 		{

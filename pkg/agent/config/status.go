@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
@@ -55,6 +56,6 @@ func LimitConditions(have string) []metav1.Condition {
 		return nil
 	}
 	return slices.DeleteFunc(list, func(c metav1.Condition) bool {
-		return slices.Contains([]string{"Valid", "SigningKey", ConditionConfined, status.ConditionClockDoubt}, c.Type)
+		return slices.Contains([]string{"Valid", "SigningKey", ConditionConfined, agentconfig.DryRun, status.ConditionClockDoubt}, c.Type)
 	})
 }

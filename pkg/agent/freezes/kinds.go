@@ -2,6 +2,7 @@ package freezes
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,11 +47,9 @@ func keepAll(o any) (any, error) { return o, nil }
 
 // takeUp watches what the policies name, and nothing else any more.
 func (c *Controller) takeUp(ctx context.Context, policies []any) {
-	wanted := map[schema.GroupVersionResource]bool{}
-	for _, o := range policies {
-		for _, resource := range enforcedKinds(o.(*admissionv1.ValidatingAdmissionPolicy)) {
-			wanted[resource] = true
-		}
+	wanted, more := wantedKinds(policies)
+	if more > 0 {
+		c.Log.Warn("the admission policy of freezes names more kinds than are watched: objects of the rest are not frozen by their labels", "policy", annotations.FreezePolicyName, "watched", maxKinds, "more", more)
 	}
 	c.mu.Lock()
 	news := !c.asked || c.installed != (len(policies) > 0)
@@ -72,6 +71,29 @@ func (c *Controller) takeUp(ctx context.Context, policies []any) {
 	if news {
 		c.EnqueueAll()
 	}
+}
+
+// maxKinds is how many kinds are watched (a guess: the policy that is installed names a dozen, and
+// each is a watch over the whole cluster).
+const maxKinds = 50
+
+// wantedKinds are the kinds that policies look at, and how many are left out.
+func wantedKinds(policies []any) (wanted map[schema.GroupVersionResource]bool, more int) {
+	wanted = map[schema.GroupVersionResource]bool{}
+	for _, o := range policies {
+		for _, resource := range enforcedKinds(o.(*admissionv1.ValidatingAdmissionPolicy)) {
+			wanted[resource] = true
+		}
+	}
+	all := slices.SortedFunc(maps.Keys(wanted), compareKinds) // the same ones each time
+	for _, resource := range all[min(len(all), maxKinds):] {
+		delete(wanted, resource)
+	}
+	return wanted, len(all) - len(wanted)
+}
+
+func compareKinds(a, b schema.GroupVersionResource) int {
+	return strings.Compare(a.String(), b.String())
 }
 
 // enforcedKinds are the kinds whose updates a policy looks at.
@@ -109,7 +131,7 @@ func (c *Controller) open(ctx context.Context, resource schema.GroupVersionResou
 			c.enqueue(m.Namespace)
 		}
 	}
-	from := informer.ForMany(&metav1.PartialObjectMetadata{}, c.Clients.Meta.Resource(resource), metav1.ListOptions{LabelSelector: annotations.LabelFreeze}, func(error) {})
+	from := informer.ForMany(&metav1.PartialObjectMetadata{}, c.Clients.Meta.Resource(resource), metav1.ListOptions{LabelSelector: annotations.LabelFreeze}, c.unread(resource))
 	watch, heard := informer.New(from, slim, cache.ResourceEventHandlerFuncs{
 		AddFunc: seen, UpdateFunc: func(was, is any) {
 			if labelOf(was) != labelOf(is) {
@@ -127,6 +149,21 @@ func (c *Controller) open(ctx context.Context, resource schema.GroupVersionResou
 		}
 	}()
 	return &labelledKind{informer: watch, stop: stop}
+}
+
+// unread says that a kind cannot be watched: once, until it can or something else is the matter.
+func (c *Controller) unread(resource schema.GroupVersionResource) func(error) {
+	said := ""
+	return func(err error) {
+		was := said
+		if said = ""; err != nil {
+			said = err.Error()
+		}
+		if said == "" || said == was {
+			return
+		}
+		c.Log.Warn("labelled objects cannot be watched: no freeze of them is published until they can", "resource", resource.String(), "error", said)
+	}
 }
 
 func labelOf(o any) string {
@@ -189,6 +226,6 @@ func known(kinds map[schema.GroupVersionResource]*labelledKind) (whole []schema.
 			coming = append(coming, resource.GroupResource().String())
 		}
 	}
-	slices.SortFunc(whole, func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(whole, compareKinds)
 	return whole, coming
 }

@@ -361,7 +361,7 @@ func (v *view) unreadable(now, other time.Time) {
 	v.why = "the plan cannot be read"
 	held := v.hold.Asleep && v.hold.Holds(now) && v.hold.Holds(other)
 	if !v.hold.Asleep && (v.hold.Holds(now) || v.hold.Holds(other)) {
-		v.why += "; somebody holds it awake"
+		v.why += "; " + intent.Held(false)
 		return
 	}
 	for _, r := range v.facts.Records {
@@ -371,7 +371,7 @@ func (v *view) unreadable(now, other time.Time) {
 		}
 	}
 	if held && len(v.facts.Records) > 0 {
-		v.why += "; somebody holds it asleep"
+		v.why += "; " + intent.Held(true)
 		v.heldAsleep()
 	}
 	v.facts.Keep = v.facts.Keep || v.facts.Sleep

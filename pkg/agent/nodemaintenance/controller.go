@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/claims"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
@@ -281,7 +282,7 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 		k.Telemetry.Log.Error("limits of nodes", "error", err.Error())
 		return now.Add(queue.ResyncPeriod)
 	}
-	k.look = look{again: now.Add(queue.ResyncPeriod), check: k.Gates.Check(), shut: k.Gates.cluster(now), gone: k.look.gone}
+	k.look = look{again: now.Add(queue.ResyncPeriod), check: k.Gates.Check(), shut: claims.Shut(k.Gates.ClockDoubt(), k.Gates.Pauses(), now), gone: k.look.gone}
 	writing := k.writer.inFlight() // before the nodes: what is answered meanwhile is looked at again
 	objects := k.objects()
 	k.writer.forgetRefusal(objects)
@@ -290,21 +291,21 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 		world.Nodes = append(world.Nodes, k.facts(ctx, objects[name], now))
 	}
 	k.confirm(ctx, objects)
-	claims := k.claims(ctx, objects, now)
-	world.Holds = append(claims.holds, promised(writing)...)
-	ranking := k.rank(&world, claims)
-	k.notifyRuns(objects, claims, k.previewedGrants(ctx, claims, ranking, now))
+	have := k.claims(ctx, objects, now)
+	world.Holds = append(have.holds, promised(writing)...)
+	ranking := k.rank(&world, have)
+	k.notifyRuns(objects, have, k.previewedGrants(ctx, have, ranking, now))
 	k.Telemetry.Metrics.NodeRequests(world.Nodes)
-	k.Telemetry.Metrics.DrainsBlocked(k.blockedDrains(world.Nodes, claims, ranking))
-	busy := k.apply(ctx, objects, world, ranking, claims.engaged, writing)
-	k.conditions(ctx, objects, world, claims.engaged, busy)
+	k.Telemetry.Metrics.DrainsBlocked(k.blockedDrains(world.Nodes, have, ranking))
+	busy := k.apply(ctx, objects, world, ranking, have.engaged, writing)
+	k.conditions(ctx, objects, world, have.engaged, busy)
 	k.reportLimits(ranking.Conditions, now)
 	return k.look.again
 }
 
 // blockedDrains are the drains that could not end: of requests, and of nodes that a run
 // would take and does not, since pods would not leave.
-func (k *Controller) blockedDrains(all []nodes.Node, c claims, ranking nodes.Ranking) []metrics.BlockedDrain {
+func (k *Controller) blockedDrains(all []nodes.Node, c runClaims, ranking nodes.Ranking) []metrics.BlockedDrain {
 	var out []metrics.BlockedDrain
 	for _, n := range all {
 		blocked := func(a nodes.Asked) bool {
@@ -389,9 +390,7 @@ func (k *Controller) objects() map[string]*nodeObject {
 // facts are a node with what its annotations do not say.
 func (k *Controller) facts(ctx context.Context, n *nodeObject, now time.Time) nodes.Node {
 	f := annotations.Node(&n.Node)
-	if k.Scope.DryRun || k.writer.withheld(now) { // what is never carried out takes nobody's turn
-		f.Asked = nil
-	}
+	f.Asked = claims.Asked(f, k.Scope.DryRun || k.writer.withheld(now))
 	if len(f.Asked) == 0 && f.Cordon == nil {
 		return f
 	}
@@ -410,8 +409,8 @@ func (k *Controller) facts(ctx context.Context, n *nodeObject, now time.Time) no
 	return f
 }
 
-// claims are what the runs have and want of nodes.
-type claims struct {
+// runClaims are what the runs have and want of nodes.
+type runClaims struct {
 	holds   []nodes.Hold
 	wants   []nodes.Candidate
 	drains  map[wish]nodeDrain
@@ -421,18 +420,15 @@ type claims struct {
 	engaged map[string]engagement    // by node
 }
 
-func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject, now time.Time) claims {
-	c := claims{steps: map[string]store.StepKey{}, drains: map[wish]nodeDrain{}, engaged: map[string]engagement{}, passed: map[wish]*intent.Actor{}}
+func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject, now time.Time) runClaims {
+	c := runClaims{steps: map[string]store.StepKey{}, drains: map[wish]nodeDrain{}, engaged: map[string]engagement{}, passed: map[wish]*intent.Actor{}}
 	k.state.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.state.demand.wants)
 	k.state.mu.Unlock()
 	for _, l := range k.Rollouts.Runs.Filter(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
 		holds, wants := workflow.NodeClaims(l.Head, l.Journal, l.Cordons) // what it wants now, it said itself; what it holds its journal says
 		c.engage(l, holds, wants)
-		for _, h := range holds {
-			if !h.Cordoned && k.Rollouts.Runs.Unclaimed(l.Key()) { // it begins nothing, and so it has nothing but what is cordoned for it
-				continue
-			}
+		for _, h := range claims.Held(holds, k.Rollouts.Runs.Unclaimed(l.Key())) {
 			h.Step = store.StepKey{Run: l.Key(), Path: h.Path}.String()
 			h.Stalled = k.stalls(ctx, l, h, now)
 			c.holds = append(c.holds, h)
@@ -465,10 +461,8 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 			if k.state.demand.since[w].IsZero() {
 				k.state.demand.since[w] = now
 			}
-			gate, by := k.Gates.forRun(objects[name], l.Head.Name, k.look.shut, now)
-			if c.passed[w] = by; by == nil { // who is let through needs no window
-				gate = workflow.FitsNode(gate, want.needs, now)
-			}
+			gate, by := k.Gates.forRun(objects[name], claims.Work{Run: l.Head.Name, Needs: want.needs}, k.look.shut, now)
+			c.passed[w] = by
 			k.look.by(gate.Next)
 			since, found := workflow.DrainWait(l.Journal, s.Path, name)
 			if !want.bare {
@@ -512,7 +506,7 @@ func compareSpots(a, b store.StepKey) int {
 
 // rank ranks until nobody is given more than it takes at once: what one rollout
 // cannot begin is another's.
-func (k *Controller) rank(world *nodes.ClusterState, c claims) nodes.Ranking {
+func (k *Controller) rank(world *nodes.ClusterState, c runClaims) nodes.Ranking {
 	world.Wants = c.wants
 	for {
 		ranking := nodes.Rank(*world)
@@ -525,7 +519,7 @@ func (k *Controller) rank(world *nodes.ClusterState, c claims) nodes.Ranking {
 }
 
 // surplus are the grants past what a step of a run begins at once.
-func (k *Controller) surplus(ranking nodes.Ranking, c claims) map[wish]bool {
+func (k *Controller) surplus(ranking nodes.Ranking, c runClaims) map[wish]bool {
 	k.state.mu.Lock()
 	defer k.state.mu.Unlock()
 	given, out := map[store.StepKey]int{}, map[wish]bool{}
@@ -543,7 +537,7 @@ func (k *Controller) surplus(ranking nodes.Ranking, c claims) map[wish]bool {
 
 // notifyRuns notes what the rollouts were given and why they were not given the rest,
 // and wakes the runs for which that is news.
-func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, ranking nodes.Ranking) {
+func (k *Controller) notifyRuns(objects map[string]*nodeObject, c runClaims, ranking nodes.Ranking) {
 	why, blocked := map[wish]string{}, map[wish]bool{}
 	for _, w := range ranking.Waits {
 		if s, wanted := c.steps[w.Step]; wanted {

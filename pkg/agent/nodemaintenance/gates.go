@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/claims"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -79,38 +79,25 @@ func (g Gates) verdict(q policy.Query, pause schedule.Pause) func(time.Time) sch
 	}
 }
 
-// cluster is what keeps change from starting on any node: a pause of the whole
-// cluster, or doubt about the clock; nil: nothing.
-func (g Gates) cluster(now time.Time) *nodes.Gate {
-	if doubt := g.ClockDoubt(); doubt != "" {
-		next := now.Add(queue.ResyncPeriod)
-		return &nodes.Gate{Reason: doubt, Next: &next}
-	}
-	return nodes.ClosedBy(g.Pauses(), now)
-}
-
 // node says whether change may start on a node now.
 func (g Gates) node(n *nodeObject, everywhere *nodes.Gate, now time.Time) nodes.Gate {
-	if everywhere != nil {
-		return *everywhere
-	}
-	in := annotations.Intent(n.Annotations)
-	return nodes.GateWith(in.Pause, g.verdict(in.Query("", nil), in.Pause), now)
+	return claims.Gate(everywhere, g.claimsNode(n), now)
 }
 
-// forRun is the gate of a node for a run, and who lets that pass it although it is closed: somebody
-// whose bypass on the node names the run.
-func (g Gates) forRun(n *nodeObject, name string, everywhere *nodes.Gate, now time.Time) (nodes.Gate, *intent.Actor) {
+func (g Gates) claimsNode(n *nodeObject) claims.Node {
 	in := annotations.Intent(n.Annotations)
-	if everywhere != nil || in.Bypass.Run != name {
-		return g.node(n, everywhere, now), nil
-	}
-	q := in.Query("", nil)
-	gate, passes := nodes.GateForRun(in.Pause, true, g.verdict(q, in.Pause), now)
+	return claims.Node{Intent: in, Verdict: g.verdict(in.Query("", nil), in.Pause)}
+}
+
+// forRun is the gate of a node for a run's work, and who lets that pass it although it is closed:
+// somebody whose bypass on the node names the run.
+func (g Gates) forRun(n *nodeObject, w claims.Work, everywhere *nodes.Gate, now time.Time) (nodes.Gate, *intent.Actor) {
+	one := g.claimsNode(n)
+	gate, passes := claims.GateForRun(everywhere, one, w, now)
 	if !passes {
 		return gate, nil
 	}
-	return gate, run.BypassedBy(g.Store.Ask(q), run.Request{}, in, now)
+	return gate, run.BypassedBy(g.Store.Ask(one.Intent.Query("", nil)), run.Request{}, one.Intent, now)
 }
 
 // notePassed says on a node that a run has it although change is not permitted there.

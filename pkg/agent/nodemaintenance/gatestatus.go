@@ -43,7 +43,7 @@ func (e engagement) waiting() []string {
 }
 
 // engage adds what a run has and wants of nodes.
-func (c *claims) engage(l *store.LiveRun, holds []nodes.Hold, wants []nodes.Candidate) {
+func (c *runClaims) engage(l *store.LiveRun, holds []nodes.Hold, wants []nodes.Candidate) {
 	add := func(node string, told bool, works ...lifecycle.Work) {
 		e := c.engaged[node]
 		c.engaged[node] = engagement{works: append(e.works, works...), told: e.told || told}

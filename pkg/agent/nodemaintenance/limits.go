@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
@@ -21,7 +22,7 @@ func (k *Controller) reportLimits(found []nodes.Condition, now time.Time) {
 		say("MachineConfigPoolsNotPaused", "NotAvailable", "nodes.pauseMachineConfigPool is not available in this version: no MachineConfigPool is paused while its nodes are in maintenance; a policy with a gate of knob machineconfigpool holds one outside of its windows")
 	}
 	if k.writer.forbidden(now) {
-		say("NodesForbidden", "MissingRight", "the agent may not patch nodes, so requests for nodes are not carried out: bind the ClusterRole maint-agent-nodes to its ServiceAccount, or remove the requests")
+		say(agentconfig.NodesForbidden, "MissingRight", "the agent may not patch nodes, so requests for nodes are not carried out: bind the ClusterRole maint-agent-nodes to its ServiceAccount, or remove the requests")
 	}
 	k.Settings.Held(append(list, k.lifecycle.report(now)...))
 }

@@ -129,7 +129,7 @@ func (f *preview) due() time.Time {
 
 // previewedGrants takes back the grants to plans whose drains have not been looked at yet, as a
 // look is under way then, and all where it is not sure that they may be given.
-func (k *Controller) previewedGrants(ctx context.Context, c claims, ranking nodes.Ranking, now time.Time) nodes.Ranking {
+func (k *Controller) previewedGrants(ctx context.Context, c runClaims, ranking nodes.Ranking, now time.Time) nodes.Ranking {
 	ranking.Grants = slices.DeleteFunc(slices.Clone(ranking.Grants), func(g nodes.Grant) bool {
 		d, looked := c.drains[wish{g.Node, c.steps[g.Step]}]
 		if g.Step == "" || !looked {

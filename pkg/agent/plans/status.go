@@ -244,8 +244,8 @@ func (c *Controller) conditions(known *store.CachedPlan, f trigger.Facts, d trig
 	if d.Status.Refused != "" {
 		out = append(out, metav1.Condition{Type: "RunRefused", Status: metav1.ConditionTrue, Reason: "NotTaken", Message: document.Cut(d.Status.Refused, document.MaxMessage)})
 	}
-	if stuck := c.Stores.Runs.StuckOf(types.NamespacedName{Namespace: f.Plan.Namespace, Name: f.Plan.Name}); stuck != "" {
-		out = append(out, metav1.Condition{Type: "RunStuck", Status: metav1.ConditionTrue, Reason: "NotWritten", Message: document.Cut(stuck, document.MaxMessage)})
+	if why := c.Stores.Runs.StuckOf(types.NamespacedName{Namespace: f.Plan.Namespace, Name: f.Plan.Name}); why != "" { // it has its own bound
+		out = append(out, metav1.Condition{Type: "RunStuck", Status: metav1.ConditionTrue, Reason: "NotWritten", Message: why})
 	}
 	for _, l := range f.Live {
 		if l.Stays != "" {

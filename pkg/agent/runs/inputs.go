@@ -67,8 +67,7 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 			return call, failed
 		}
 	}
-	s := inputReader{Controller: c, run: l, account: l.Account(), clients: clients}
-	failed := s.properties(ctx, m, &call)
+	failed := c.inputsFor(l, clients).properties(ctx, m, &call)
 	if failed != nil && failed.Reason == executors.ReasonUnavailable {
 		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, queue.Latest(failed.WakeAt, c.Now().Add(retryDelay))
 	}
@@ -100,10 +99,18 @@ func recoveredAt(made time.Time, started *time.Time) time.Time {
 
 // inputReader is what a step sees of the cluster.
 type inputReader struct {
-	*Controller
-	run     *store.CachedRun
-	account client.Account
-	clients executors.Clients
+	run       *store.CachedRun
+	account   client.Account
+	clients   executors.Clients
+	accounts  *client.Impersonator
+	clientsAt func(ctx context.Context, l *store.CachedRun, path string, home executors.Clients) (executors.Clients, *executors.Outcome)
+	turnsOf   func(ctx context.Context, l *store.CachedRun) (run.NodeTurns, error)
+	nodes     Nodes
+	now       func() time.Time
+}
+
+func (c *Controller) inputsFor(l *store.CachedRun, clients executors.Clients) inputReader {
+	return inputReader{run: l, account: l.Account(), clients: clients, accounts: c.Clients.Accounts, clientsAt: c.clientsAt, turnsOf: c.turnsOf, nodes: c.Nodes, now: c.Now}
 }
 
 // properties evaluates a step's properties over what it may look at.
@@ -126,7 +133,7 @@ func (s inputReader) properties(ctx context.Context, m workflow.Action, call *ex
 		s.drains(ctx, m.Path, plan.DrainToPreview(props, call.DryRun), call)
 	} else if m.Step.Type == plan.TypeDrain {
 		var free bool
-		if call.Nodes.Drainer, free = s.Nodes.Drains().ForCluster(nodes.PlanClaimant(s.run.Run.Namespace, s.run.Run.Plan), s.clients); !free {
+		if call.Nodes.Drainer, free = s.nodes.Drains().ForCluster(nodes.PlanClaimant(s.run.Run.Namespace, s.run.Run.Plan), s.clients); !free {
 			return s.away(errors.New("the plans of this namespace drain nodes of as many other clusters as may be at once"))
 		}
 	}
@@ -134,7 +141,7 @@ func (s inputReader) properties(ctx context.Context, m workflow.Action, call *ex
 		p.OnNode(call.Nodes.Current)
 	}
 	if m.Step.Type == plan.TypeForEachNode && !call.Recorded.Listed {
-		if call.Nodes.Earlier, err = s.turnsOf(ctx); err != nil {
+		if call.Nodes.Earlier, err = s.turnsOf(ctx, s.run); err != nil {
 			return s.away(err)
 		}
 	}
@@ -151,11 +158,11 @@ func (s inputReader) properties(ctx context.Context, m workflow.Action, call *ex
 // drains is how a step has nodes of the plan's own cluster: under the limits of the agent.
 func (s inputReader) drains(ctx context.Context, path string, ahead *drain.Options, call *executors.Call) {
 	at := store.StepKey{Run: s.run.Key(), Path: path}
-	call.Nodes.Current, call.Nodes.Drainer = s.node(path), s.Nodes.Drains()
+	call.Nodes.Current, call.Nodes.Drainer = s.node(path), s.nodes.Drains()
 	call.Nodes.Turn = s.turn(ctx, at, call.Nodes.Current, ahead)
-	call.Nodes.Blocked = func(node string) string { return s.Nodes.BlockedBy(at, node, ahead) }
-	call.Nodes.Yield = func(node string, blocked bool) bool { return s.Nodes.Stalled(at, node, ahead, blocked) }
-	call.Nodes.Resume = func(node string) (bool, string) { return s.Nodes.Turn(at, node, ahead) }
+	call.Nodes.Blocked = func(node string) string { return s.nodes.BlockedBy(at, node, ahead) }
+	call.Nodes.Yield = func(node string, blocked bool) bool { return s.nodes.Stalled(at, node, ahead, blocked) }
+	call.Nodes.Resume = func(node string) (bool, string) { return s.nodes.Turn(at, node, ahead) }
 }
 
 // node is the node that a rollout has come to.
@@ -169,9 +176,9 @@ func (s inputReader) node(path string) string {
 func (s inputReader) turn(ctx context.Context, at store.StepKey, node string, ahead *drain.Options) func(string) (bool, string) {
 	return func(wanted string) (bool, string) {
 		if wanted == node {
-			return s.Nodes.Preflight(ctx, at, wanted, ahead)
+			return s.nodes.Preflight(ctx, at, wanted, ahead)
 		}
-		return s.Nodes.Turn(at, wanted, ahead)
+		return s.nodes.Turn(at, wanted, ahead)
 	}
 }
 
@@ -183,8 +190,8 @@ func refusal(reason string, err error) *executors.Outcome {
 // unread is what an error in reading means: only what the API server says of the
 // request itself is the step's failure.
 func (s inputReader) unread(ctx context.Context, reason string, right authorizationv1.ResourceAttributes, err error) *executors.Outcome {
-	asked := executors.Asked{As: s.user(), Right: right, Missing: err.Error(), Denied: "not readable for now"}
-	if out, is := executors.Refused(ctx, s.clients.Kube, s.Now(), asked, err); is {
+	asked := executors.Asked{As: s.caller().User(), Right: right, Missing: err.Error(), Denied: "not readable for now"}
+	if out, is := executors.Refused(ctx, s.clients.Kube, s.now(), asked, err); is {
 		return &out
 	}
 	if out, is := executors.TooLarge(err); is {
@@ -197,9 +204,7 @@ func (s inputReader) unread(ctx context.Context, reason string, right authorizat
 	return refusal(reason, err)
 }
 
-// user is as whom it reads, as the API server names it.
-func (s inputReader) user() string { return s.caller().User() }
-
+// caller is as whom it reads.
 func (s inputReader) caller() executors.Call {
 	return executors.Call{Plan: executors.PlanRef{Namespace: s.account.Namespace, Account: s.account.Name}, Clients: s.clients}
 }
@@ -217,7 +222,7 @@ func (s inputReader) at(ctx context.Context, path string) (inputReader, *executo
 	if cluster, _ := clusterAt(s.run.Run, path); cluster.Name == s.clients.Cluster {
 		return s, nil
 	}
-	home, err := s.Clients.Accounts.Clients(s.account, s.run.Run.Name)
+	home, err := s.accounts.Clients(s.account, s.run.Run.Name)
 	if err != nil {
 		return s, s.away(err)
 	}
@@ -234,7 +239,7 @@ func passing(code int32) bool {
 // away is an API server that does not answer as it should.
 func (s inputReader) away(err error) *executors.Outcome {
 	out := refusal(executors.ReasonUnavailable, err)
-	out.WakeAt = s.Now().Add(executors.RetryAfter(err))
+	out.WakeAt = s.now().Add(executors.RetryAfter(err))
 	return out
 }
 
@@ -288,7 +293,7 @@ func (s inputReader) target(ctx context.Context) (map[string]any, *executors.Out
 	if failed != nil {
 		return nil, failed
 	}
-	ref, from := *s.run.Run.Spec.Target, s.Clients.Accounts.With(s.account, s.clients)
+	ref, from := *s.run.Run.Spec.Target, s.accounts.With(s.account, s.clients)
 	u, err := targets.Read(ctx, from, ref)
 	var gone targets.GoneError
 	switch {

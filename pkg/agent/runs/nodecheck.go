@@ -74,7 +74,7 @@ func (c *Controller) nodeClosed(ctx context.Context, l *store.CachedRun, stepTyp
 
 // nodeNotRead is a look at a node that failed: the step has not begun.
 func (c *Controller) nodeNotRead(ctx context.Context, l *store.CachedRun, clients executors.Clients, name string, err error) *executors.Outcome {
-	s := inputReader{Controller: c, run: l, account: l.Account(), clients: clients}
+	s := c.inputsFor(l, clients)
 	right := authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "nodes", Name: name}
 	failed := s.unread(ctx, executors.ReasonForbidden, right, fmt.Errorf("read node %s as %s, to see whether it is still cordoned: %w", name, s.account.User(), err))
 	if failed.Reason == executors.ReasonUnavailable {

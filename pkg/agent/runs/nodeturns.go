@@ -31,14 +31,14 @@ func (c *Controller) saveTurns(ctx context.Context, l *store.LiveRun, now time.T
 
 // turnsOf are the turns that a run's plan has given to nodes: by its ledger, and by
 // the other runs of it that are at work.
-func (s inputReader) turnsOf(ctx context.Context) (run.NodeTurns, error) {
-	turns, err := s.Stores.Ledgers.NodeTurns(ctx, s.run.PlanKey(), s.run.Run.PlanUID)
+func (c *Controller) turnsOf(ctx context.Context, l *store.CachedRun) (run.NodeTurns, error) {
+	turns, err := c.Stores.Ledgers.NodeTurns(ctx, l.PlanKey(), l.Run.PlanUID)
 	if err != nil {
 		return nil, err
 	}
-	for _, other := range s.Stores.Runs.OfPlan(s.run.PlanKey()) {
-		if other.Broken == nil && other.Head.Name != s.run.Run.Name {
-			turns = turns.With(other.Journal.Turns(s.Now()), func(string) bool { return false })
+	for _, other := range c.Stores.Runs.OfPlan(l.PlanKey()) {
+		if other.Broken == nil && other.Head.Name != l.Run.Name {
+			turns = turns.With(other.Journal.Turns(c.Now()), func(string) bool { return false })
 		}
 	}
 	return turns, nil

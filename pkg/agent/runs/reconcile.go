@@ -26,6 +26,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/stuck"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
@@ -37,7 +38,7 @@ const maxActs = 64
 // API server would refuse for ever is said on the plan: on the run it may not stand.
 func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
 	wake, err := c.advance(ctx, k)
-	stuck, unclaimed := "", errors.Is(err, errUnclaimed)
+	why, unclaimed := "", errors.Is(err, errUnclaimed)
 	var lost ledgerLostError
 	if !errors.As(err, &lost) {
 		c.memory.refusals.Clear(store.StepKey{Run: k})
@@ -46,16 +47,16 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	switch {
 	case errors.As(err, &lost):
 		err = nil
-		wake, stuck = c.ledgerAwaited(k, lost)
+		wake, why = c.ledgerAwaited(k, lost)
 	case errors.As(err, &held):
-		stuck, wake, err = held.Error(), c.Now().Add(heldDelay), nil
+		why, wake, err = held.Error(), c.Now().Add(heldDelay), nil
 	case unclaimed: // whoever ends it wakes it
 		abort := intent.Command(k.Namespace, "abort", k.Name)
-		stuck, wake, err = err.Error()+"; "+abort+" puts back what it changed and ends it", c.Now().Add(queue.ResyncPeriod), nil
+		why, wake, err = err.Error()+"; "+abort+" puts back what it changed and ends it", c.Now().Add(queue.ResyncPeriod), nil
 	case err != nil && client.IsRejectedForGood(err):
-		stuck = "the API server refuses what it writes: " + err.Error()
+		why = "the API server refuses what it writes: " + err.Error()
 	}
-	if l := c.Stores.Runs.Live(k); l != nil && c.Stores.Runs.MarkStuck(k, stuck) {
+	if l := c.Stores.Runs.Live(k); l != nil && c.Stores.Runs.MarkStuck(k, why) {
 		c.Plans.Add(l.PlanKey())
 	}
 	if c.Stores.Runs.Live(k) != nil && c.Stores.Runs.MarkUnclaimed(k, unclaimed) {
@@ -96,7 +97,7 @@ func brokenRun(why error) string {
 
 // errUnclaimed says that a run that has begun has no open entry in its plan's ledger: it
 // ended once, and somebody put an old state of it back.
-var errUnclaimed = errors.New("it has no open entry in its plan's ledger, so it begins nothing") //nolint:gochecknoglobals // a sentinel for errors.Is
+var errUnclaimed = errors.New(stuck.NoOpenEntry) //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // claimed says whether the ledger knows a run that is at work: without its open entry it
 // does nothing but end. Where the ledger itself is gone, its plan makes it anew first, and
@@ -315,12 +316,7 @@ func (c *Controller) giveBack(l *store.CachedRun) {
 type heldError struct{ plan, target string }
 
 // Error is error's.
-func (e heldError) Error() string {
-	if e.plan != "" {
-		return fmt.Sprintf("it waits for run %s of this plan", e.plan)
-	}
-	return fmt.Sprintf("it waits for run %s, which holds the same target", e.target)
-}
+func (e heldError) Error() string { return stuck.ForRun(e.plan, e.target) }
 
 // heldDelay is how soon a run at work looks again for what another one holds (a guess: it comes
 // only of a start that was lost on its way).

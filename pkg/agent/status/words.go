@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -56,7 +57,7 @@ func Conditions(have string, want []metav1.Condition, now time.Time) string {
 }
 
 // ConditionClockDoubt is the type of ClockDoubt.
-const ConditionClockDoubt = "ClockDoubt"
+const ConditionClockDoubt = agentconfig.ClockDoubt
 
 // ClockDoubt is the condition of whatever does not start while the clock is in doubt.
 func ClockDoubt(why string) metav1.Condition {

@@ -17,11 +17,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
-	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/reference"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/stuck"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
@@ -434,8 +434,7 @@ func (r *Runs) Unclaimed(k types.NamespacedName) bool {
 // StuckOf says which of a plan's runs cannot go on, and why; empty where all can. All that are left
 // alone are named, before one that waits: commands know them by this.
 func (r *Runs) StuckOf(k types.NamespacedName) string {
-	var alone []string
-	waits := ""
+	alone, waits := []stuck.Alone{}, ""
 	for _, l := range r.OfPlan(k) {
 		if l.Broken != nil {
 			alone = append(alone, leftAlone(l))
@@ -445,21 +444,22 @@ func (r *Runs) StuckOf(k types.NamespacedName) string {
 		why := r.stuck[l.Key()]
 		r.mu.Unlock()
 		if why != "" && waits == "" {
-			waits = fmt.Sprintf("run %s cannot go on: %s", l.Object.Name, why)
+			waits = stuck.CannotGoOn(l.Object.Name, why)
 		}
 	}
-	return cmp.Or(strings.Join(alone, "; "), waits)
+	return stuck.Message(alone, waits)
 }
 
 // leftAlone says why a run is left alone, and what helps.
-func leftAlone(l *LiveRun) string {
-	if forged := new(annotations.SignatureError); errors.As(l.Broken, &forged) {
-		return fmt.Sprintf("run %s is left alone, and nothing of it is put back: %s; if it is the agent's own, from a backup say, sign it with %s", l.Object.Name, l.Broken, intent.Command(l.Object.Namespace, "adopt", "run/"+l.Object.Name))
+func leftAlone(l *LiveRun) stuck.Alone {
+	forged := new(annotations.SignatureError)
+	switch {
+	case errors.As(l.Broken, &forged):
+		return stuck.Unsigned(l.Object.Namespace, l.Object.Name, l.Broken)
+	case errors.Is(l.Broken, annotations.ErrNewer):
+		return stuck.Newer(l.Object.Name, l.Broken)
 	}
-	if errors.Is(l.Broken, annotations.ErrNewer) {
-		return fmt.Sprintf("run %s: %s until a version runs that can read it", l.Object.Name, l.Broken)
-	}
-	return fmt.Sprintf("run %s cannot be read and is left alone: %s; fix its ConfigMap, or delete it and take its finalizer off, and its cleanup does not run", l.Object.Name, l.Broken)
+	return stuck.Unread(l.Object.Name, l.Broken)
 }
 
 // IsRecorded says whether a run stands as Running in the status of its plan.

@@ -229,7 +229,7 @@ func (o *triggerOptions) findGate(ctx context.Context, k *factory.Cluster, cm *c
 	if v.Permitted || o.outsideWindow && !ofNamespace {
 		return nil
 	}
-	opens := "which does not open by itself"
+	opens := run.StaysClosed
 	if v.Next != nil && v.Next.Permitted {
 		opens = "which opens " + instant.Both(v.Next.Start, s.Zone)
 	}

@@ -227,7 +227,7 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 		if c.Type == "Valid" && fault != "" { // reported below, as it is now
 			continue
 		}
-		warns := slices.Contains([]string{"NodesForbidden", "ClockDoubt", "MaxUnavailableIsZero", "NoParallelOperations", "MachineConfigPoolsNotPaused"}, c.Type) // all others are good when they are True
+		warns := slices.Contains([]string{agentconfig.NodesForbidden, agentconfig.ClockDoubt, agentconfig.DryRun, "MaxUnavailableIsZero", "NoParallelOperations", "MachineConfigPoolsNotPaused"}, c.Type) // all others are good when they are True
 		if (c.Status == metav1.ConditionTrue) == warns {
 			o.amiss(fmt.Sprintf("the agent says %s=%s: %s", c.Type, c.Status, instant.InText(c.Message, o.Zone)), "see docs/operations.md")
 		}

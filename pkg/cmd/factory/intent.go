@@ -37,7 +37,7 @@ func (c Change) Signed(intent, actor, reason string) Change {
 // returns the change; after a conflict it is called again, so that no intent is lost. An empty
 // change is not written.
 func (k *Cluster) Annotate(ctx context.Context, cm *corev1.ConfigMap, dry *DryRun, decide func(*corev1.ConfigMap) (Change, error)) error {
-	err := retry.RetryOnConflict(conflictBackoff(), func() error {
+	err := retry.RetryOnConflict(ConflictBackoff(), func() error {
 		c, err := decide(cm)
 		if err != nil {
 			return err
@@ -74,8 +74,8 @@ func (k *Cluster) Annotate(ctx context.Context, cm *corev1.ConfigMap, dry *DryRu
 	return err
 }
 
-// conflictBackoff is for documents that others write, too: ten attempts in about five seconds.
-func conflictBackoff() wait.Backoff {
+// ConflictBackoff is for documents that others write, too: ten attempts in about five seconds.
+func ConflictBackoff() wait.Backoff {
 	return wait.Backoff{Steps: 10, Duration: 5 * time.Millisecond, Factor: 2, Jitter: 0.5, Cap: 2 * time.Second}
 }
 

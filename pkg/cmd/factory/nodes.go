@@ -142,7 +142,7 @@ func NodeNames(args []string) []string {
 // AnnotateNode writes an intent on a node as Annotate does on documents, and returns the node after
 // the write.
 func (k *Cluster) AnnotateNode(ctx context.Context, n *corev1.Node, dry *DryRun, decide func(*corev1.Node) (Change, error)) (*corev1.Node, error) {
-	err := retry.RetryOnConflict(conflictBackoff(), func() error {
+	err := retry.RetryOnConflict(ConflictBackoff(), func() error {
 		c, err := decide(n)
 		if err != nil {
 			return err

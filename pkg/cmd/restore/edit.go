@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/amendment"
@@ -105,8 +106,7 @@ func counted(ring annotations.Keyring, cm *corev1.ConfigMap) (hibernate.Record, 
 // write applies the edited values to the present record; if somebody else has changed one of them,
 // nothing is written.
 func (o *editOptions) write(ctx context.Context, k *factory.Cluster, ring annotations.Keyring, e edition) error {
-	const tries = 5
-	for range tries {
+	err := retry.RetryOnConflict(factory.ConflictBackoff(), func() error {
 		cm, err := read(ctx, k, e.object)
 		if err != nil {
 			return err
@@ -122,12 +122,15 @@ func (o *editOptions) write(ctx context.Context, k *factory.Cluster, ring annota
 		if cm, err = annotations.WithRestore(cm, amended); err != nil {
 			return err
 		}
-		err = k.Sign(ctx, ring, cm, &o.DryRun)
-		if !apierrors.IsConflict(err) {
-			return factory.Explain("write configmap/"+cm.Name, err)
+		if err = k.Sign(ctx, ring, cm, &o.DryRun); apierrors.IsConflict(err) {
+			return err
 		}
+		return factory.Explain("write configmap/"+cm.Name, err)
+	})
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("configmap/%s keeps changing, because the agent is working on the target: try again when it has finished", e.object.Name)
 	}
-	return fmt.Errorf("configmap/%s keeps changing, because the agent is working on the target: try again when it has finished", e.object.Name)
+	return err
 }
 
 // edition is what a person edits.

@@ -3,6 +3,7 @@ package restore_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -332,6 +334,34 @@ func TestEditsBesideOthers(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, is); diff != "" || !counts {
 				t.Errorf("counts: %v\n%s", counts, diff)
+			}
+		})
+	}
+}
+
+// An agent at work on the target writes the same object again and again: with a pause after each
+// conflict, the edit comes between two of its writes.
+func TestAnEditWaitsForThePausesOfOthers(t *testing.T) {
+	secret, ring := keyed(t)
+	for name, c := range map[string]struct {
+		conflicts, code int
+		err             string
+	}{
+		"six conflicts":     {6, 0, ""},
+		"nothing but those": {100, 1, "error: configmap/" + stored(t, ring, web()).Name + " keeps changing, because the agent is working on the target: try again when it has finished\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			edits(t, `sed -i 's/replicas: 3/replicas: 7/' "$1"`)
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Sleeper("office", office), secret, stored(t, ring, web()))
+			left := c.conflicts
+			o.Kube.PrependReactor("update", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				if left--; left < 0 {
+					return false, nil, nil
+				}
+				return true, nil, apierrors.NewConflict(corev1.Resource("configmaps"), "it", errors.New("it has been modified"))
+			})
+			if got := o.Maint("restore", "edit", "office", "apps"); got.Code != c.code || !strings.HasPrefix(got.Err, c.err) {
+				t.Errorf("%+v", got)
 			}
 		})
 	}

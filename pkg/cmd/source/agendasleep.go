@@ -4,6 +4,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/calendar"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
 
 // sleeper adds when a HibernatePlan sleeps, by its schedule or a hold, with the reasons why it does
@@ -57,7 +58,7 @@ func (a *Agenda) sleepEntry(owner calendar.Owner, p HibernatePlan, w view.SleepW
 // heldAsleep is the sleep of a plan that is held asleep; false: it is not. In a cluster it begins
 // when the plan fell asleep, or is about to; for a file that is not known.
 func (a *Agenda) heldAsleep(owner calendar.Owner, p HibernatePlan) (calendar.Entry, bool) {
-	e := calendar.Entry{Kind: calendar.Sleep, Owner: owner, Start: a.From, End: a.To, Unbegun: true, Unending: p.Hold.Until == nil, Note: view.SomebodyHolds + " asleep" + a.World.sleeper(p).HeldBy(), Key: "held"}
+	e := calendar.Entry{Kind: calendar.Sleep, Owner: owner, Start: a.From, End: a.To, Unbegun: true, Unending: p.Hold.Until == nil, Note: intent.Held(true) + a.World.sleeper(p).HeldBy(), Key: "held"}
 	if p.Hold.Until != nil {
 		e.End = *p.Hold.Until
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -122,20 +123,42 @@ func warnOf(out io.Writer, namespace, name string, faults document.Faults) bool 
 	return len(faults) > 0
 }
 
-// RunsOfNode are the live runs that may have a node. Whoever may read none is warned: the node itself
+// RunsOfNode are the live runs that may have a node, as the agent counts them, and of each that it
+// leaves alone its name, by its plan as a claimant. Whoever may read none is warned: the node itself
 // is known all the same.
-func RunsOfNode(ctx context.Context, c *factory.Factory, k *factory.Cluster) ([]view.Run, view.UnseenRuns, error) {
-	runs, unseen, err := k.ActiveRuns(ctx)
+func RunsOfNode(ctx context.Context, c *factory.Factory, k *factory.Cluster) (runs []view.Run, alone map[string]string, unseen view.UnseenRuns, err error) {
+	live, unseen, err := k.ActiveRuns(ctx)
 	if apierrors.IsForbidden(err) {
 		c.Warn(err.Error() + "; which runs have the node is not shown")
 		err = nil
 	}
-	return runs, unseen, err
+	alone = map[string]string{}
+	for _, r := range live {
+		if counted, counts := asCounted(ctx, k, r); counts {
+			runs = append(runs, counted)
+		} else {
+			alone[nodes.PlanClaimant(r.Run.Namespace, r.Run.Plan)] = r.Run.Name
+		}
+	}
+	return runs, alone, unseen, err
+}
+
+// asCounted looks at the plan of a run that has or wants nodes. Of one that cannot be read the run counts.
+func asCounted(ctx context.Context, k *factory.Cluster, r view.Run) (counted view.Run, counts bool) {
+	if len(view.StepClaims([]view.Run{r})) == 0 {
+		return r, true
+	}
+	cm, err := k.ConfigMaps(r.Run.Namespace).Get(ctx, r.Run.Plan, metav1.GetOptions{})
+	if err != nil {
+		return r, true
+	}
+	kept, _ := k.Ledger(ctx, cm) // one that cannot be read says nothing of it
+	return r.AsCounted(cm, kept)
 }
 
 // ReadNode reads everything about one node.
 func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, n *corev1.Node) (view.Node, error) {
-	runs, unseen, err := RunsOfNode(ctx, c, k)
+	runs, _, unseen, err := RunsOfNode(ctx, c, k)
 	if err != nil {
 		return view.Node{}, err
 	}

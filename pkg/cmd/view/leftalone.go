@@ -7,31 +7,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/stuck"
 )
 
 // LeftAlone says why the agent leaves a run alone, and what helps, by the condition RunStuck of its
 // plan; empty: it does not. One that waits for another run, or that the API server refuses to have
 // written, is not left alone: the agent still follows it.
-func LeftAlone(plan *corev1.ConfigMap, run string) string { return AllLeftAlone(plan)[run] }
+func LeftAlone(plan *corev1.ConfigMap, name string) string { return AllLeftAlone(plan)[name] }
 
 // AllLeftAlone are the runs of a plan that the agent leaves alone, and of each LeftAlone.
 func AllLeftAlone(plan *corev1.ConfigMap) map[string]string {
-	stuck, is := Stands(Conditions(plan), "RunStuck", metav1.ConditionTrue)
+	said, is := Stands(Conditions(plan), "RunStuck", metav1.ConditionTrue)
 	if !is {
 		return nil
 	}
-	out := map[string]string{}
-	for _, said := range strings.Split(strings.TrimPrefix(stuck, "run "), "; run ") {
-		name, why := said, ""
-		if end := strings.IndexAny(said, " :"); end >= 0 {
-			name, why = said[:end], said[end:]
-		}
-		newer := strings.HasPrefix(why, ": ") && strings.Contains(why, "left alone")
-		if newer || strings.HasPrefix(why, " is left alone") || strings.HasPrefix(why, " cannot be read and is left alone") {
-			out[name] = "run " + said
-		}
-	}
-	return out
+	return stuck.LeftAlone(said)
+}
+
+// AsCounted is a live run as the agent counts it, by its plan and the ledger of that: it may leave
+// the run alone, or have it begin nothing.
+func (r Run) AsCounted(plan *corev1.ConfigMap, kept Ledger) (counted Run, counts bool) {
+	known := kept.Head != nil && kept.Unread == nil && kept.Doubt == nil && string(plan.UID) == r.Run.PlanUID
+	r.Unclaimed = known && r.Journal.Phase == run.Running && r.Journal.End == nil && !kept.Claimed(r.Run.Name)
+	return r, LeftAlone(plan, r.Run.Name) == ""
 }
 
 // Unclaimed says whether a run is at work that has no open entry in its plan's ledger, by the condition RunStuck
@@ -40,13 +39,13 @@ func Unclaimed(plan *corev1.ConfigMap, run string) bool {
 	if plan == nil { // it is described without its object
 		return false
 	}
-	stuck, _ := Stands(Conditions(plan), "RunStuck", metav1.ConditionTrue)
-	return strings.HasPrefix(stuck, "run "+run+" cannot go on: it has no open entry")
+	said, _ := Stands(Conditions(plan), "RunStuck", metav1.ConditionTrue)
+	return stuck.HasNoOpenEntry(said, run)
 }
 
 // Adopted says whether a run that its plan still says is left alone for its signature has been signed
 // since, with a key: the agent has not looked at it again.
 func Adopted(cm *corev1.ConfigMap, why, key string) bool {
 	return cm != nil && key != "" && annotations.SignedWith(cm) == key && annotations.CheckForm(cm) == nil &&
-		strings.Contains(why, " adopt run/") && !strings.Contains(why, "its signature is false")
+		stuck.ToAdopt(why) && !strings.Contains(why, "its signature is false")
 }

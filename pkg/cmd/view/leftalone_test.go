@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,24 +10,24 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/stuck"
 )
 
 func TestRunsThatAreLeftAlone(t *testing.T) {
-	const unsigned = "run r is left alone, and nothing of it is put back: it carries no signature; sign it with 'kubectl maint -n shop adopt run/r'"
-	const newer = "run q: shop/q was written by a newer version: its format is \"2\", and this version reads up to 1; it is left alone until a version runs that can read it"
-	const unread = "run q cannot be read and is left alone: no JSON; fix its ConfigMap, or delete it and take its finalizer off, and its cleanup does not run"
+	unsigned := stuck.Unsigned("shop", "r", errors.New("it carries no signature"))
+	unread := stuck.Unread("q", errors.New("no JSON"))
+	alone, both := stuck.Message([]stuck.Alone{unsigned}, ""), stuck.Message([]stuck.Alone{unsigned, unread}, "")
 	for name, c := range map[string]struct{ stuck, run, want string }{
-		"its signature does not count":   {unsigned, "r", unsigned},
-		"another run's does not":         {unsigned, "q", ""},
-		"one whose name begins as it":    {unsigned, "r-2", ""},
-		"and the other way round":        {"run r-2 is left alone: x", "r", ""},
-		"a newer version wrote it":       {newer, "q", newer},
-		"it cannot be read":              {unread, "q", unread},
-		"the first of two":               {unsigned + "; " + unread, "r", unsigned},
-		"the second of two":              {unsigned + "; " + unread, "q", unread},
-		"it waits for another one":       {"run r cannot go on: it waits for run q, which holds the same target", "r", ""},
-		"another one waits for it":       {"run r cannot go on: it waits for run q, which holds the same target", "q", ""},
-		"the API server refuses a write": {"run r cannot go on: it is immutable", "r", ""},
+		"its signature does not count":   {alone, "r", unsigned.Why},
+		"another run's does not":         {alone, "q", ""},
+		"one whose name begins as it":    {alone, "r-2", ""},
+		"the first of two":               {both, "r", unsigned.Why},
+		"the second of two":              {both, "q", unread.Why},
+		"it waits for another one":       {stuck.CannotGoOn("r", stuck.ForRun("", "q")), "r", ""},
+		"another one waits for it":       {stuck.CannotGoOn("r", stuck.ForRun("", "q")), "q", ""},
+		"the API server refuses a write": {stuck.CannotGoOn("r", "it is immutable"), "r", ""},
 		"nothing is stuck":               {"", "r", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,5 +43,40 @@ func TestRunsThatAreLeftAlone(t *testing.T) {
 	}
 	if why := view.LeftAlone(&corev1.ConfigMap{}, "r"); why != "" {
 		t.Error("a plan without conditions:", why)
+	}
+}
+
+func TestWhichRunsTheAgentCounts(t *testing.T) {
+	at := func(phase run.Phase) view.Run {
+		return view.Run{Run: run.Run{Namespace: "shop", Plan: "p", PlanUID: "1", Name: "r"}, Journal: run.Journal{Phase: phase}}
+	}
+	text, err := json.Marshal([]metav1.Condition{{Type: "RunStuck", Status: metav1.ConditionTrue, Message: stuck.Unread("r", errors.New("no JSON")).Why}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1", Annotations: map[string]string{annotations.StatusConditions: string(text)}}}
+	fine, again := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1"}}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "2"}}
+	open := view.Ledger{Head: &ledger.Ledger{Open: []ledger.Entry{{Run: "r"}}}}
+	shut := view.Ledger{Head: &ledger.Ledger{}}
+	for name, c := range map[string]struct {
+		run               view.Run
+		plan              *corev1.ConfigMap
+		kept              view.Ledger
+		counts, unclaimed bool
+	}{
+		"its plan's ledger has it open":     {at(run.Running), fine, open, true, false},
+		"the ledger does not have it":       {at(run.Running), fine, shut, true, true},
+		"it has not begun":                  {at(run.Pending), fine, shut, true, false},
+		"there is no ledger":                {at(run.Running), fine, view.Ledger{}, true, false},
+		"nobody knows who wrote the ledger": {at(run.Running), fine, view.Ledger{Head: &ledger.Ledger{}, Doubt: errors.New("x")}, true, false},
+		"it is another plan's ledger":       {at(run.Running), again, shut, true, false},
+		"the agent leaves it alone":         {at(run.Running), left, open, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, counts := c.run.AsCounted(c.plan, c.kept)
+			if counts != c.counts || got.Unclaimed != c.unclaimed {
+				t.Errorf("counts: %t, unclaimed: %t", counts, got.Unclaimed)
+			}
+		})
 	}
 }

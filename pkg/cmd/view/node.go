@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/claims"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
@@ -29,6 +30,7 @@ type StepClaim struct {
 	Cordoned bool          // the run says that the node is cordoned for it: it counts if the node says so, too
 	Since    time.Time     // since when it waits; zero: not known
 	Blocked  nodes.Block   // what the agent found before a cordon
+	Needs    time.Duration // about how long it takes; 0: not known
 }
 
 // Claimant is the run's plan, as the cordon of a node names it: plan:NAMESPACE/NAME.
@@ -60,8 +62,11 @@ func StepClaims(runs []Run) []StepClaim {
 	var out []StepClaim
 	for _, r := range runs {
 		holds, wants := workflow.NodeClaims(r.Run, r.Journal, r.Run.Cordons)
+		if r.Unclaimed {
+			wants = nil
+		}
 		has := map[string]bool{} // a drain within a rollout has what the rollout has
-		for _, h := range holds {
+		for _, h := range claims.Held(holds, r.Unclaimed) {
 			if has[h.Node] {
 				continue
 			}
@@ -76,7 +81,7 @@ func StepClaims(runs []Run) []StepClaim {
 			out = append(out, one)
 		}
 		for i, w := range wants {
-			out = append(out, StepClaim{Run: r, Order: i, Path: w.Path, Node: w.Node, Message: r.itemSays(w.Path, w.Node), Next: w.Next, Since: w.Since, Blocked: w.Blocked})
+			out = append(out, StepClaim{Run: r, Order: i, Path: w.Path, Node: w.Node, Message: r.itemSays(w.Path, w.Node), Next: w.Next, Since: w.Since, Blocked: w.Blocked, Needs: claims.Needs(r.Run, w.Path)})
 		}
 	}
 	return out

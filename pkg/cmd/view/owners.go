@@ -1,8 +1,6 @@
 package view
 
 import (
-	"slices"
-
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -29,13 +27,13 @@ func MovesTarget(t plan.Tree) (step plan.Step, moves bool) {
 
 // changes says whether a step changes a field of an object without restoring it.
 func changes(s plan.Step, target plan.ObjectRef) bool {
-	key := map[string]string{plan.TypeScale: "resource", "patch-object": "resource", "label": "object", "annotate": "object", plan.TypeApply: "object"}[s.Type]
+	key, orTarget := plan.ChangedObject(s.Type)
 	if key == "" {
 		return false
 	}
 	given, named := s.Properties[key].(map[string]any)
 	if !named {
-		return slices.Contains([]string{"label", "annotate"}, s.Type)
+		return orTarget
 	}
 	name := given["name"]
 	if meta, applied := given["metadata"].(map[string]any); applied && s.Type == plan.TypeApply {

@@ -239,7 +239,7 @@ func (p Plan) pausedSince() (phase, message string, is bool) {
 // upToDate is the agent's message, but for one of a next run whose time has come since.
 func (p Plan) upToDate(message string) string {
 	at, err := time.Parse(time.RFC3339, p.Published(annotations.StatusNextRun))
-	if err != nil || p.Now.IsZero() || !at.Before(p.Now) || !strings.HasPrefix(message, "next run ") {
+	if err != nil || p.Now.IsZero() || !at.Before(p.Now) || !strings.HasPrefix(message, trigger.NextRun) {
 		return message
 	}
 	return "its slot " + at.UTC().Format(time.RFC3339) + " has come, and the agent has not looked at it yet"

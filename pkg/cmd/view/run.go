@@ -113,6 +113,8 @@ type Run struct {
 	Journal run.Journal
 	Answers []Answer  // that stand on its plan, as far as they were looked for, and its deletion
 	Deleted time.Time // when somebody deleted its object, by which the agent aborts it; zero: nobody did
+
+	Unclaimed bool // its plan's ledger does not have it open, as far as that was looked for: it begins nothing
 }
 
 // Named is a run in a sentence, which says of a dry run that it is one.

@@ -139,7 +139,7 @@ func (s Sleeper) Phase() (phase, message string) {
 		return string(phase), message
 	}
 	message = s.Published(annotations.StatusMessage)
-	if strings.Contains(message, SomebodyHolds) {
+	if strings.Contains(message, intent.SomebodyHolds) {
 		message += s.HeldBy()
 	}
 	return s.Published(annotations.StatusPhase), message
@@ -167,9 +167,6 @@ func (s Sleeper) pausedSince() (phase hibernate.Phase, message string, is bool) 
 	}
 	return hibernate.Active, "awake: " + s.WhyOf(want), true
 }
-
-// SomebodyHolds begins what is said of a hold.
-const SomebodyHolds = "somebody holds it"
 
 // HeldBy says who holds it and why, as it follows a sentence; empty: that is not known.
 func (s Sleeper) HeldBy() string {

@@ -3,7 +3,6 @@ package watch
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/stuck"
 )
 
 // LivePlan is the plan of a run, on which something is asked of the run. It may be gone, and the agent
@@ -47,7 +47,7 @@ func LeftAlone(ctx context.Context, c *factory.Factory, k *factory.Cluster, plan
 	if agent, err := c.Agent(ctx, k); err == nil && view.Adopted(cm, why, agent.Key) {
 		return nil
 	}
-	if strings.Contains(why, " adopt run/") {
+	if stuck.ToAdopt(why) {
 		why += ", which needs the right to read the agent's key"
 	}
 	return exit.Errorf(exit.CodeNotNow, "%s", print.New(c.Env, c.Zone).Told(why))

@@ -380,3 +380,23 @@ func TestWhyOfAPlanThatLostWhatItNeeds(t *testing.T) {
 		Err: "warning: whether all that the plan needs is there is not known: read the ServiceAccount maint-runner: serviceaccounts is forbidden: not for you\n",
 	})
 }
+
+// What the agent says of itself on its configuration holds for every node.
+func TestWhyOfANodeSaysWhatTheAgentSaysOfItself(t *testing.T) {
+	for name, c := range map[string]struct{ condition, want string }{
+		"it may not write nodes":    {`{"type":"NodesForbidden","status":"True","message":"the agent may not patch nodes"}`, "1. gpu: the agent may not patch nodes\n"},
+		"it is to change nothing":   {`{"type":"DryRun","status":"True","message":"it runs with --dry-run"}`, "1. gpu: it runs with --dry-run\n"},
+		"its clock is in doubt":     {`{"type":"ClockDoubt","status":"True","message":"the clocks differ"}`, "1. gpu: the clocks differ\n"},
+		"it says that all is well":  {`{"type":"Valid","status":"True","message":"in force"}`, "gpu: its turn has come"},
+		"it was so, and is no more": {`{"type":"NodesForbidden","status":"False","message":"the agent may not patch nodes"}`, "gpu: its turn has come"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := cmdtest.Configured("{}")
+			config.Annotations = map[string]string{annotations.StatusConditions: "[" + c.condition + "]"}
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), config, cmdtest.Node("a", cmdtest.Asked("gpu", "")))
+			if got := o.Maint("why", "node/a"); !strings.Contains(got.Out, c.want) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/claims"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -36,9 +37,19 @@ type nodeQuestion struct {
 	stepClaims []view.StepClaim   // of all nodes
 	runs       map[string]string  // a live run, by its plan as a claimant
 	unseen     view.UnseenRuns    // which are not among them
+	alone      map[string]string  // a live run that the agent leaves alone, by its plan as a claimant
 	agent      factory.AgentState
-	lets       map[string]string // a run that a bypass lets pass the closed gate of a node, by the node
-	unread     error             // why the limits are not known; nil: they are
+	rules      nodeRules
+	gates      map[string]claims.Node // by node, as runs meet them
+	shut       *nodes.Gate            // what keeps change from all nodes
+}
+
+// nodeRules are what the agent's configuration says of all nodes, and what the agent says there of
+// itself.
+type nodeRules struct {
+	unread   error  // why the limits are not known; nil: they are
+	doubt    string // why its clock is in doubt; empty: it is not
+	withheld string // why it carries no request out; empty: it does
 }
 
 // nodeAnswer is how a node stands, and what is in the way of whom.
@@ -57,7 +68,11 @@ func (q nodeQuestion) answer(v print.Printer) nodeAnswer {
 		return out
 	}
 	n := q.world.Nodes[i]
+	q.world.Nodes = slices.Clone(q.world.Nodes)
 	q.addClaims()
+	for i := range q.world.Nodes {
+		q.world.Nodes[i].Asked = claims.Asked(q.world.Nodes[i], q.rules.withheld != "")
+	}
 	ranking := nodes.Rank(q.world)
 	if q.agent.Missing != "" {
 		out.obstacles = append(out.obstacles, nobodyActs(q.agent))
@@ -127,6 +142,11 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 			out.stands("%s: cordoned for it since %s; the agent there goes on with the node, and uncordons it", nodes.ClaimantName(by), v.When(n.Cordon.At))
 		case lives:
 			out.stands("%s: cordoned for it; its run %s goes on", nodes.ClaimantName(by), run)
+		case q.alone[by] != "":
+			out.add(
+				fmt.Sprintf("it is cordoned for %s since %s, and the agent leaves its run %s alone", nodes.ClaimantName(by), v.When(n.Cordon.At), q.alone[by]),
+				fmt.Sprintf("%s says why; or 'kubectl uncordon %s'", v.Suggest().Why(q.alone[by]), n.Name),
+			)
 		case q.unseen.Of(by):
 			out.add(
 				fmt.Sprintf("it is cordoned for %s since %s, and %s", nodes.ClaimantName(by), v.When(n.Cordon.At), view.RunsUnseen),
@@ -151,10 +171,6 @@ func (a *nodeAnswer) stands(format string, args ...any) {
 
 // addClaims adds what rollouts have and want.
 func (q *nodeQuestion) addClaims() {
-	gates := map[string]nodes.Gate{}
-	for _, n := range q.world.Nodes {
-		gates[n.Name] = n.Gate
-	}
 	asked := map[string]bool{} // rollouts that want this node; their other nodes are not considered
 	for _, r := range q.stepClaims {
 		if r.Node == q.node && r.Phase == "" {
@@ -166,7 +182,12 @@ func (q *nodeQuestion) addClaims() {
 		case r.Phase != "":
 			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Failed: r.Phase == run.StepFailed, Yielded: r.Yielded, Cordoned: r.Cordoned})
 		case r.Node == q.node || r.Next && !asked[r.Step()]:
-			q.world.Wants = append(q.world.Wants, nodes.Candidate{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Order: r.Order, Since: r.Since, Blocked: r.Blocked, Permitted: gates[r.Node].Permitted || q.lets[r.Node] == r.Run.Run.Name, Reason: gates[r.Node].Reason})
+			n, seen := q.gates[r.Node]
+			if !seen { // the agent gives nobody a node that it does not see
+				continue
+			}
+			gate, _ := claims.GateForRun(q.shut, n, claims.Work{Run: r.Run.Run.Name, Needs: r.Needs}, q.world.Now)
+			q.world.Wants = append(q.world.Wants, nodes.Candidate{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Order: r.Order, Since: r.Since, Blocked: r.Blocked, Permitted: gate.Permitted, Reason: gate.Reason})
 		}
 	}
 }
@@ -178,6 +199,8 @@ func (q nodeQuestion) request(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 	switch {
 	case a.Gone:
 		out.stands("%s: %s", requestor, view.RequestWords(&a))
+	case q.rules.withheld != "":
+		out.add(requestor+": "+v.Told(q.rules.withheld), v.Suggest().ReleaseFor(n.Name, requestor)+" takes it back")
 	case waits:
 		q.waiting(out, v, n, a, wait)
 	case slices.Contains(ranking.Grants, nodes.Grant{Node: n.Name, Claimant: requestor}):
@@ -204,8 +227,8 @@ func waitOf(r nodes.Ranking, node, claimant, step string) (nodes.Wait, bool) {
 func (q nodeQuestion) waiting(out *nodeAnswer, v print.Printer, n nodes.Node, a nodes.Asked, wait nodes.Wait) {
 	what := a.Request.Requestor + ": " + v.Told(wait.Message)
 	out.byLimits = out.byLimits || limited(wait.Reason)
-	if q.unread != nil && limited(wait.Reason) {
-		what = fmt.Sprintf("%s: %s (the limits are not known here: %v)", a.Request.Requestor, view.RequestWords(&a), q.unread)
+	if q.rules.unread != nil && limited(wait.Reason) {
+		what = fmt.Sprintf("%s: %s (the limits are not known here: %v)", a.Request.Requestor, view.RequestWords(&a), q.rules.unread)
 	}
 	out.add(what, q.remedy(v, n, a.Request.Requestor, wait))
 }
@@ -251,7 +274,7 @@ func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r 
 		out.stands("%s: at work", who)
 	case r.Phase == run.StepFailed:
 		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s", who, view.Colon(v.Told(r.Message))), "fix it; the next run of the plan goes on with it, or "+v.Suggest().Uncordon(n.Name))
-	case waits && (q.unread == nil || !limited(wait.Reason)):
+	case waits && (q.rules.unread == nil || !limited(wait.Reason)):
 		out.add(who+": "+v.Told(wait.Message), q.remedy(v, n, r.Claimant(), wait))
 	default:
 		out.add(who+" has not begun it"+view.Colon(v.Told(r.Message)), "it comes when its rollout gets to it")
@@ -309,7 +332,13 @@ func (q nodeQuestion) limit(name string) string {
 
 func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) string {
 	text, next := "it stays so until somebody changes it", cmp.Or(wait.Next, n.Gate.Next)
-	if next != nil {
+	if q.rules.doubt != "" {
+		return "it goes on when the clocks of the agent and the API server agree again"
+	}
+	switch {
+	case n.Gate.Permitted: // for work that takes less time
+		text = "it begins once the window is long enough for the step's estimate"
+	case next != nil:
 		text = "permitted from " + v.Both(*next) + ", in " + instant.Approximate(next.Sub(v.Now))
 	}
 	switch {
@@ -337,45 +366,32 @@ func mendRequest(node, requestor string) string {
 	return fmt.Sprintf("fix the annotation %s%s on node %s", annotations.RequestPrefix, requestor, node)
 }
 
-// nodeGate says whether change of a node may start now, by its status, and which run a bypass lets
-// pass all the same; empty: none.
-func nodeGate(c *factory.Factory, b source.Restrictions, agent factory.AgentState, everywhere []schedule.Pause, n *corev1.Node) (gate nodes.Gate, lets string) {
-	now := c.Now()
-	if closed := nodes.ClosedBy(everywhere, now); closed != nil {
-		return *closed, ""
-	}
-	in, verdict := annotations.Intent(n.Annotations), b.NodeGate(c, agent, n).Verdict
-	if _, passes := nodes.GateForRun(in.Pause, in.Bypass.Run != "", verdict, now); passes {
-		lets = in.Bypass.Run
-	}
-	return nodes.GateWith(in.Pause, verdict, now), lets
-}
-
 // questionOf reads what decides over a node.
 func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, name string) (nodeQuestion, error) {
-	q := nodeQuestion{node: name, agent: agent, world: nodes.ClusterState{Now: c.Now()}, lets: map[string]string{}}
+	q := nodeQuestion{node: name, agent: agent, world: nodes.ClusterState{Now: c.Now()}, gates: map[string]claims.Node{}}
 	list, err := k.Nodes(ctx, "")
 	if err != nil {
 		return q, err
 	}
-	runs, unseen, err := source.RunsOfNode(ctx, c, k)
+	runs, alone, unseen, err := source.RunsOfNode(ctx, c, k)
 	if err != nil {
 		return q, err
 	}
-	q.unseen = unseen
+	q.alone, q.unseen = alone, unseen
 	q.stepClaims, q.runs = view.StepClaims(runs), map[string]string{}
 	for _, r := range runs {
 		q.runs[nodes.PlanClaimant(r.Run.Namespace, r.Run.Plan)] = r.Run.Name
 	}
-	q.world.Limits, q.unread = nodeLimits(ctx, k, agent.Namespace)
+	q.world.Limits, q.rules = readRules(ctx, k, agent.Namespace)
 	around := aroundNodes(ctx, k, agent, list)
-	everywhere := around.Above(agent.Namespace)
+	q.shut = claims.Shut(q.rules.doubt, around.Above(agent.Namespace), c.Now())
 	for _, n := range list {
 		facts := annotations.Node(n)
 		if n.Name == name {
 			q.bears = n.Annotations
 		}
-		facts.Gate, q.lets[n.Name] = nodeGate(c, around, agent, everywhere, n)
+		q.gates[n.Name] = claims.Node{Intent: annotations.Intent(n.Annotations), Verdict: around.NodeGate(c, agent, n).Verdict}
+		facts.Gate = claims.Gate(q.shut, q.gates[n.Name], c.Now())
 		for i := range facts.Asked {
 			facts.Asked[i].Preview = facts.Asked[i].Remembered()
 		}
@@ -393,28 +409,49 @@ func aroundNodes(ctx context.Context, k *factory.Cluster, agent factory.AgentSta
 	return source.ReadRestrictions(ctx, k, agent.Namespace, namespaces...)
 }
 
-// nodeLimits reads the limits over all maintenance of nodes: the defaults if there is no
-// configuration.
-func nodeLimits(ctx context.Context, k *factory.Cluster, agentNamespace string) (nodes.Limits, error) {
+// readRules reads the limits over all maintenance of nodes, the defaults if there is no
+// configuration, and what the agent says there of itself.
+func readRules(ctx context.Context, k *factory.Cluster, agentNamespace string) (nodes.Limits, nodeRules) {
 	usual, _ := nodes.LimitsOf(nodes.NodeLimits{}) // the defaults are valid
 	cm, err := k.ConfigMaps(agentNamespace).Get(ctx, annotations.AgentConfigName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return usual, nil
+	switch {
+	case apierrors.IsNotFound(err):
+		return usual, nodeRules{}
+	case err != nil:
+		return usual, nodeRules{unread: factory.Explain("read the agent's configuration", err)}
 	}
+	rules := rulesSaid(cm)
+	limits, err := limitsIn(cm)
 	if err != nil {
-		return usual, factory.Explain("read the agent's configuration", err)
+		limits, rules.unread = usual, err
 	}
+	return limits, rules
+}
+
+// rulesSaid are what the conditions of the agent's configuration say of nodes.
+func rulesSaid(cm *corev1.ConfigMap) (rules nodeRules) {
+	said := view.Conditions(cm)
+	rules.doubt, _ = view.Stands(said, agentconfig.ClockDoubt, metav1.ConditionTrue)
+	for _, kind := range []string{agentconfig.DryRun, agentconfig.NodesForbidden} {
+		if why, is := view.Stands(said, kind, metav1.ConditionTrue); is {
+			rules.withheld = why
+		}
+	}
+	return rules
+}
+
+func limitsIn(cm *corev1.ConfigMap) (nodes.Limits, error) {
 	text, fault := annotations.DocumentText(cm)
 	if fault != nil {
-		return usual, errBrokenConfig(fault.String())
+		return nodes.Limits{}, errBrokenConfig(fault.String())
 	}
 	spec, faults := agentconfig.Parse([]byte(text))
 	if len(faults) > 0 {
-		return usual, errBrokenConfig(faults[0].String())
+		return nodes.Limits{}, errBrokenConfig(faults[0].String())
 	}
 	limits, err := nodes.LimitsOf(spec.Nodes)
 	if err != nil {
-		return usual, errBrokenConfig(err.Error())
+		return nodes.Limits{}, errBrokenConfig(err.Error())
 	}
 	return limits, nil
 }
@@ -435,8 +472,8 @@ func (o *whyOptions) whyNode(ctx context.Context, k *factory.Cluster, s view.Sub
 		return o.reportNode(s, o.toldOf(ctx, k, agent, s.Name))
 	}
 	answer := q.answer(print.New(o.Env, o.Zone))
-	if q.unread != nil && answer.byLimits {
-		fmt.Fprintf(o.ErrOut, "warning: the limits maxParallelOperations, maxUnavailable and zoneLimit are not known: %v\n", q.unread)
+	if q.rules.unread != nil && answer.byLimits {
+		fmt.Fprintf(o.ErrOut, "warning: the limits maxParallelOperations, maxUnavailable and zoneLimit are not known: %v\n", q.rules.unread)
 	}
 	return o.reportNode(s, answer)
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/claims"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
@@ -27,10 +28,11 @@ func question(limits nodes.NodeLimits, list ...*corev1.Node) nodeQuestion {
 	if err != nil {
 		panic(err)
 	}
-	q := nodeQuestion{node: "a", agent: factory.AgentState{Namespace: "maint-system"}, world: nodes.ClusterState{Now: cmdtest.Now(), Limits: l}}
+	q := nodeQuestion{node: "a", agent: factory.AgentState{Namespace: "maint-system"}, world: nodes.ClusterState{Now: cmdtest.Now(), Limits: l}, gates: map[string]claims.Node{}}
 	for _, n := range list {
 		facts := annotations.Node(n)
 		facts.Gate = nodes.Gate{Permitted: true}
+		q.gates[n.Name] = claims.Node{Verdict: func(time.Time) schedule.Verdict { return schedule.Verdict{Permitted: true, Ready: true} }}
 		for i := range facts.Asked {
 			facts.Asked[i].Preview = facts.Asked[i].Remembered()
 		}
@@ -50,11 +52,20 @@ func closedBy(reason string, next *time.Time) func(*nodeQuestion) {
 
 // lets has a bypass on a node name a run.
 func lets(node, name string) func(*nodeQuestion) {
-	return func(q *nodeQuestion) { q.lets = map[string]string{node: name} }
+	return func(q *nodeQuestion) {
+		one := q.gates[node]
+		one.Intent.Bypass.Run = name
+		q.gates[node] = one
+	}
 }
 
 func gate(g nodes.Gate) func(*nodeQuestion) {
-	return func(q *nodeQuestion) { q.world.Nodes[0].Gate = g }
+	return func(q *nodeQuestion) {
+		q.world.Nodes[0].Gate = g
+		q.gates["a"] = claims.Node{Verdict: func(time.Time) schedule.Verdict {
+			return schedule.Verdict{Permitted: g.Permitted, Ready: true, Reason: g.Reason, Until: g.Next, Cause: g.Cause}
+		}}
+	}
 }
 
 func rolls(items ...run.Item) func(*nodeQuestion) {
@@ -267,8 +278,30 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 			"gpu: being released, was Ready",
 		},
 		{
-			"the limits may not be read", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "zone west is full")), cmdtest.Node("b", Held("other", nodes.Ready, "")...)).with(func(q *nodeQuestion) { q.unread = errors.New("not for you") }),
+			"the limits may not be read", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "zone west is full")), cmdtest.Node("b", Held("other", nodes.Ready, "")...)).with(func(q *nodeQuestion) { q.rules.unread = errors.New("not for you") }),
 			"1. gpu: Pending: zone west is full (the limits are not known here: not for you) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
+		},
+		{
+			"the agent may not write nodes", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", cmdtest.Asked("disk", `{"priority":5}`))).with(func(q *nodeQuestion) { q.rules.withheld = "the agent may not patch nodes" }),
+			"1. gpu: the agent may not patch nodes → " + release("a", "gpu") + " takes it back",
+		},
+		{
+			"requests that are not carried out take no run's turn", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", Held("gpu", nodes.Ready, "")...)).with(rolls(run.Item{Name: "a"})).with(func(q *nodeQuestion) { q.rules.withheld = "the agent may not patch nodes" }),
+			"1. plan shop/p (run maint-run-p-x, step roll) has not begun it: 1 of 3 are done, 1 left; soaks until noon → it comes when its rollout gets to it",
+		},
+		{
+			"the agent's clock is in doubt", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a"})).with(func(q *nodeQuestion) {
+				q.rules.doubt, q.shut = "the clocks differ", &nodes.Gate{Reason: "the clocks differ"}
+			}),
+			"1. plan shop/p (run maint-run-p-x, step roll): the clocks differ → it goes on when the clocks of the agent and the API server agree again",
+		},
+		{
+			"a rollout would not be through before the window closes", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a"})).with(gate(nodes.Gate{Permitted: true, Next: cmdtest.After(time.Hour)})).with(func(q *nodeQuestion) { q.stepClaims[0].Needs = 2 * time.Hour }),
+			"1. plan shop/p (run maint-run-p-x, step roll): it would take about 2h0m0s, and the node's window closes at Sat 2026-11-21 02:00 CET → it begins once the window is long enough for the step's estimate; or 'kubectl maint allow node/a --for 2h --reason …'",
+		},
+		{
+			"the agent leaves the run alone for which it is cordoned", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))).with(func(q *nodeQuestion) { q.alone = map[string]string{"plan:shop/p": "maint-run-p-x"} }),
+			"1. it is cordoned for plan shop/p since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago, and the agent leaves its run maint-run-p-x alone → 'kubectl maint why maint-run-p-x' says why; or 'kubectl uncordon a'",
 		},
 		{
 			"a rollout has it", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(rolls(run.Item{Name: "a", Phase: run.StepRunning})),

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -76,7 +77,7 @@ func (w *whySleeper) wishes() {
 	w.paused()
 	switch {
 	case w.want.By == hibernate.ByHold:
-		w.add("somebody holds it: "+view.HoldWords(w.sleeper.Hold, w.v.Both)+print.ByOf(w.sleeper.Object, annotations.HoldState), "%s; %s", w.Suggest().ReleaseHold(w.named), w.v.Then(w.sleeper))
+		w.add(intent.SomebodyHolds+": "+view.HoldWords(w.sleeper.Hold, w.v.Both)+print.ByOf(w.sleeper.Object, annotations.HoldState), "%s; %s", w.Suggest().ReleaseHold(w.named), w.v.Then(w.sleeper))
 	case w.want.By == hibernate.BySkip:
 		w.add("these off-hours are skipped"+print.ByOf(w.sleeper.Object, annotations.Skip), "%s", w.Suggest().Unskip(w.named))
 	case w.want.Why != hibernate.InOffHours && w.want.Why != hibernate.Outside:

@@ -29,6 +29,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/stuck"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
@@ -439,15 +440,15 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	if refused := p.Decision.Status.Refused; refused != "" {
 		out = append(out, obstacle{v.Told(refused), "make room, or fix what refuses it; it is tried again every half minute, and at once when the plan changes"})
 	}
-	if stuck, is := condition(p, "RunStuck", metav1.ConditionTrue); is && len(view.AllLeftAlone(p.Object)) == 0 {
+	if said, is := condition(p, "RunStuck", metav1.ConditionTrue); is && len(view.AllLeftAlone(p.Object)) == 0 {
 		hand := "fix or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
 		switch {
-		case strings.Contains(stuck, " cannot go on: it waits for run "):
+		case stuck.WaitsForRun(said):
 			hand = "it goes on by itself when that run has ended"
-		case strings.Contains(stuck, " cannot go on: it has no open entry"):
+		case strings.Contains(said, " cannot go on: it has no open entry"):
 			hand = "nothing else helps: a resume or an approval of it begins nothing"
 		}
-		out = append(out, obstacle{v.Told(stuck), hand})
+		out = append(out, obstacle{v.Told(said), hand})
 	}
 	if ignored, is := labelReturns(p); is {
 		out = append(out, obstacle{ignored, "it stays so until somebody changes it; " + o.Suggest().Trigger(p.Object.Name) + " asks without the label"})
@@ -461,7 +462,7 @@ func leftAlone(p *view.Plan, v print.Printer) (out []obstacle) {
 	all := view.AllLeftAlone(p.Object)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		hand := "fix or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
-		if strings.Contains(all[name], " adopt run/") {
+		if stuck.ToAdopt(all[name]) {
 			hand = "to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back"
 		}
 		out = append(out, obstacle{v.Told(all[name]), hand})
@@ -689,7 +690,7 @@ func awaited(l view.Run) string {
 // waitObstacle is what a pending run waits for.
 func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 	remedy := "it starts by itself then"
-	if l.Journal.Waiting == run.WaitWindow && strings.Contains(l.Journal.Message, "does not open by itself") {
+	if l.Journal.Waiting == run.WaitWindow && strings.Contains(l.Journal.Message, run.StaysClosed) {
 		remedy = "it starts when change is permitted"
 	}
 	switch {
@@ -721,7 +722,7 @@ func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 		case slices.ContainsFunc(full, func(f rollout.Full) bool { return f.Path == rec.Path }):
 		case rec.Waits != "":
 			out = append(out, obstacle{"step " + rec.Path + " of " + l.Named() + " waits: " + v.Told(rec.Waits), "it goes on by itself when that is given"})
-		case rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning && strings.Contains(rec.Message, "waits: "):
+		case rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning && strings.Contains(rec.Message, run.NodesWait):
 			out = append(out, obstacle{"step " + rec.Path + " of " + l.Named() + ": " + v.Told(rec.Message), "it goes on by itself when a node is free; " + o.Suggest().WhyNode() + " says what keeps one"})
 		case rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning && strings.Contains(rec.Message, "; "+workflow.NextWouldTake):
 			out = append(out, obstacle{"step " + rec.Path + " of " + l.Named() + " waits: " + v.Told(rec.Message), "it goes on by itself in the next window; a longer window, or a smaller estimate in the plan, lets later runs begin more nodes"})

@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // How Crossplane says which revisions a function has.
@@ -37,7 +37,7 @@ func (c *conversation) locate(ctx context.Context) error {
 	if (ref.Name == "") == (c.props.Endpoint == "") { // what expressions made of it
 		return api.Refuse(executors.ReasonInvalid, "functionRef: exactly one of endpoint and functionRef.name is needed")
 	}
-	selector, err := labels.ValidatedSelectorFromSet(labels.Set{packageLabel: ref.Name})
+	picks, err := selector.Exact(map[string]string{packageLabel: ref.Name})
 	if err != nil {
 		return api.Refuse(executors.ReasonInvalid, "functionRef.name: %s", err)
 	}
@@ -47,7 +47,7 @@ func (c *conversation) locate(ctx context.Context) error {
 	}
 	found := false
 	var active *unstructured.Unstructured
-	_, err = revisions.Each(ctx, selector.String(), maxRevisions, func(u *unstructured.Unstructured) error {
+	_, err = revisions.Each(ctx, picks, maxRevisions, func(u *unstructured.Unstructured) error {
 		found = true
 		state, _, _ := unstructured.NestedString(u.Object, "spec", "desiredState")
 		if state == "Active" && (active == nil || number(u) > number(active)) {

@@ -7,13 +7,13 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // maxMatches is how many objects one requirement may match (a guess: more hardly fit into a
@@ -65,14 +65,14 @@ func (c *conversation) find(ctx context.Context, name string, s *fnv1.ResourceSe
 }
 
 func (c *conversation) list(ctx context.Context, name string, o api.Object, match map[string]string) ([]map[string]any, error) {
-	selector, err := labels.ValidatedSelectorFromSet(match)
+	picks, err := selector.Exact(match)
 	if err != nil {
 		return nil, api.Refuse(executors.ReasonInvalid, "requirements.resources.%s: match_labels: %s", name, err)
 	}
 	o.Name = ""
 	var found []unstructured.Unstructured
 	size := 0
-	picked, err := o.Each(ctx, selector.String(), maxMatches, func(u *unstructured.Unstructured) error {
+	picked, err := o.Each(ctx, picks, maxMatches, func(u *unstructured.Unstructured) error {
 		text, err := json.Marshal(u.Object)
 		if size += len(text); err != nil || size > MaxSize {
 			return api.Refuse(executors.ReasonTooLarge, "requirements.resources.%s: its match_labels pick objects of more than %d MiB in all", name, MaxSize>>20)

@@ -1,0 +1,48 @@
+package freezes
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestNoMoreKindsAreWatchedThanThereIsABound(t *testing.T) {
+	var rules []admissionv1.NamedRuleWithOperations
+	for i := range maxKinds + 3 {
+		rules = append(rules, admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{Rule: admissionv1.Rule{
+			APIGroups: []string{"example.org"}, APIVersions: []string{"v1"}, Resources: []string{fmt.Sprintf("kind%03d", i)},
+		}}})
+	}
+	policy := func(rules []admissionv1.NamedRuleWithOperations) []any {
+		return []any{&admissionv1.ValidatingAdmissionPolicy{Spec: admissionv1.ValidatingAdmissionPolicySpec{MatchConstraints: &admissionv1.MatchResources{ResourceRules: rules}}}}
+	}
+	first, more := wantedKinds(policy(rules))
+	if len(first) != maxKinds || more != 3 {
+		t.Fatalf("%d kinds, and %d more", len(first), more)
+	}
+	if again, _ := wantedKinds(policy(rules)); !maps.Equal(first, again) {
+		t.Error("other ones at the second look")
+	}
+	if some, more := wantedKinds(policy(rules[:2])); len(some) != 2 || more != 0 {
+		t.Errorf("%v, and %d more", some, more)
+	}
+}
+
+func TestAKindThatCannotBeWatchedIsToldOnce(t *testing.T) {
+	var log bytes.Buffer
+	c := &Controller{Config: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+	told := c.unread(schema.GroupVersionResource{Version: "v1", Resource: "services"})
+	for _, err := range []error{nil, errors.New("forbidden"), errors.New("forbidden"), errors.New("away"), nil, errors.New("away")} {
+		told(err)
+	}
+	if got := log.String(); strings.Count(got, "\n") != 3 || strings.Count(got, "forbidden") != 1 || strings.Count(got, "away") != 2 {
+		t.Errorf("it says:\n%s", got)
+	}
+}
