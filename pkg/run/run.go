@@ -255,6 +255,7 @@ type End struct {
 	Actor   string `json:"actor,omitempty"`
 	Step    string `json:"step,omitempty"`
 	Result  Result `json:"result,omitempty"` // of a run that never started: how its entry ends
+	Said    string `json:"said,omitempty"`   // of a run that never started: what kept it from that, in words
 	// By is who aborted or rejected it, when and why; nil: nobody, or an older agent wrote this.
 	By *intent.Actor `json:"by,omitempty"`
 }

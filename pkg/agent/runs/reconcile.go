@@ -367,7 +367,7 @@ func (c *Controller) mayChange(ctx context.Context, l *store.CachedRun) bool {
 // standing gathers what surrounds a pending run.
 func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.AdmissionFacts, error) {
 	sig := c.signals(l)
-	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: sig.Approve.OfRun(), Reject: sig.Reject.OfRun(), Now: c.Now(), Abort: sig.Abort, Paused: sig.Held != "", Doubt: trigger.Doubt{Why: c.Clients.ClockDoubt()}, Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, c.siblings(l))}
+	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: sig.Approve.OfRun(), Reject: sig.Reject.OfRun(), Now: c.Now(), Abort: sig.Abort, Paused: sig.Paused, Doubt: trigger.Doubt{Why: c.Clients.ClockDoubt()}, Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, c.siblings(l))}
 	s.Doubt.From, s.Doubt.Until = c.Clients.Doubted()
 	ledger, err := c.Stores.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
 	if err != nil {
