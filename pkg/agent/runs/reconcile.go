@@ -237,7 +237,7 @@ func (c *Controller) approve(ctx context.Context, l *store.CachedRun, v trigger.
 
 func (c *Controller) start(ctx context.Context, l *store.CachedRun, v trigger.Admission, now time.Time, inDoubt bool) (time.Time, error) {
 	started := &store.CachedRun{Object: l.Object, Run: l.Run, Journal: trigger.Admitted(l.Journal, v, now)}
-	started.Journal.Passed = c.passedBy(l, now)
+	started.Journal.Passed, started.Journal.Allowed = c.passedBy(l, now)
 	wake, err := c.reconcileLive(ctx, started)
 	if c.isUnwritten(ctx, l, err, inDoubt) {
 		c.Stores.Locks.Release(l.Key().String()) // somebody else may be first
