@@ -259,10 +259,10 @@ func TestAnOutageEndsNoStatusThatIsFollowed(t *testing.T) {
 }
 
 func TestDescribeForScripts(t *testing.T) {
-	kept := cmdtest.Ledger(ledger.Ledger{Totals: map[run.Result]int64{run.Ran: 3}, Recent: []ledger.Entry{{Kind: run.ByToken, Result: run.Ran, Run: "maint-run-orders-0", At: cmdtest.Now()}}})
+	kept := cmdtest.Ledger(ledger.Ledger{Totals: map[run.Result]int64{run.Ran: 3}, Outcomes: map[run.Phase]int64{run.Succeeded: 2, run.Failed: 1}, Recent: []ledger.Entry{{Kind: run.ByToken, Result: run.Ran, Run: "maint-run-orders-0", At: cmdtest.Now()}}})
 	for name, c := range map[string]struct{ line, want string }{
 		"a plan with its document": {"describe orders -o jsonpath={.spec.steps[0].type}", "suspend"},
-		"and how it ended before":  {"describe orders -o jsonpath={.history[0].run}/{.totals.Ran}", "maint-run-orders-0/3"},
+		"and how it ended before":  {"describe orders -o jsonpath={.history[0].run}/{.totals.Ran}/{.outcomes.Failed}", "maint-run-orders-0/3/1"},
 		"with its newest run":      {"describe orders -o jsonpath={.newestRun.metadata.name}:{.newestRun.steps[0].path}", "maint-run-orders-a:ask"},
 		"a run":                    {"describe orders-a -o name", "run/maint-run-orders-a\n"},
 		"a HibernatePlan":          {"describe nights -o jsonpath={.kind}/{.spec.targets[0].type}", "HibernatePlanStatus/noop"},

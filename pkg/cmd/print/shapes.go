@@ -73,6 +73,7 @@ type PlanStatus struct {
 	DryRun     bool                 `json:"dryRun,omitempty"` // its runs change nothing
 	Last       *ledger.LastRun      `json:"last,omitempty"`
 	Totals     map[run.Result]int64 `json:"totals,omitempty"`
+	Outcomes   map[run.Phase]int64  `json:"outcomes,omitempty"` // of the runs that started, by how they ended
 	Active     []RunStatus          `json:"active"`
 	Needs      []NeedValue          `json:"needs"`
 	Conditions []metav1.Condition   `json:"conditions,omitempty"`
@@ -111,7 +112,7 @@ func (v Printer) PlanValue(p view.Plan, more ...Need) PlanStatus {
 		out.Next = &p.Decision.Status.Next.At
 	}
 	if p.Ledger != nil {
-		out.Last, out.Totals = p.Ledger.Last, p.Ledger.Totals
+		out.Last, out.Totals, out.Outcomes = p.Ledger.Last, p.Ledger.Totals, p.Ledger.Outcomes
 	}
 	for _, r := range p.Active {
 		out.Active = append(out.Active, RunValue(r))
