@@ -65,6 +65,10 @@ message: ""
 metadata:
   name: maint-run-orders-a
   namespace: shop
+needs:
+- remedy: '''kubectl maint approve maint-run-orders-a/ask'' or ''kubectl maint reject
+    maint-run-orders-a/ask'''
+  what: 'run maint-run-orders-a asks in step ask: waits for approval'
 phase: Running
 plan: orders
 questions:

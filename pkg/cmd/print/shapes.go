@@ -143,7 +143,7 @@ type RunStatus struct {
 	Questions   []string          `json:"questions,omitempty"` // RUN or RUN/STEP that wait for approval
 	NotPutBack  []string          `json:"notPutBack,omitempty"`
 	Steps       []StepStatus      `json:"steps"`
-	Needs       []NeedValue       `json:"needs,omitempty"` // of a run whose plan is gone, in lists
+	Needs       []NeedValue       `json:"needs,omitempty"` // of a run that is named, or whose plan is gone
 	Parameters  map[string]string `json:"parameters,omitempty"`
 	Spec        *plan.Spec        `json:"spec,omitempty"`
 	Changed     []run.Change      `json:"changed,omitempty"`
@@ -182,8 +182,8 @@ func RunValue(r view.Run, needs ...Need) RunStatus {
 }
 
 // RunInFull is a run for scripts with everything that is known of it.
-func RunInFull(r view.Run) RunStatus {
-	out := RunValue(r)
+func RunInFull(r view.Run, needs ...Need) RunStatus {
+	out := RunValue(r, needs...)
 	out.Parameters, out.Spec = r.Run.Request.Parameters, &r.Run.Spec
 	for i, rec := range r.Journal.Steps {
 		out.Steps[i].Outputs = rec.Outputs
