@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,7 +45,7 @@ func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print
 		if err != nil {
 			return nil, nil, err
 		}
-		return o.allValues(k, r), func(key stream.Key) bool { return o.unread(k, r, key) }, nil
+		return append(o.allValues(k, r), o.agentValue(r)...), func(key stream.Key) bool { return o.unread(k, r, key) }, nil
 	}
 	agent, err := o.agentNow(ctx, k)
 	o.warnOfAgent(agent, err)
@@ -72,6 +73,8 @@ func (o *statusOptions) unread(k *factory.Cluster, r reads, key stream.Key) bool
 	switch key.Kind {
 	case print.KindNodeStatus:
 		return r.nodesUnread
+	case print.KindAgentStatus:
+		return r.noAgent != nil
 	case print.KindNamespaceStatus:
 		name := strings.TrimPrefix(key.Name, "namespace/")
 		return r.around.Unread(name) && !r.around.ToldByAgent(name)
@@ -95,6 +98,29 @@ func left(ctx context.Context, k *factory.Cluster, name string, err error) bool 
 	}
 	cm, unread := k.ConfigMaps(k.Namespace).Get(ctx, bare, metav1.GetOptions{})
 	return unread == nil && !view.MayMean(kind, cm.Labels[annotations.LabelKind])
+}
+
+// agentValue is the agent where it needs somebody: nobody shows that one is at work, or its
+// configuration is broken. What scripts are told of changes says since when, and not for how long.
+func (o *statusOptions) agentValue(r reads) []print.Value {
+	var needs []print.Need
+	add := func(what string) {
+		needs = append(needs, print.Need{About: "agent", What: what, Remedy: o.Suggest().DoctorAll()})
+	}
+	switch since := r.agent.Heartbeat; {
+	case r.noAgent != nil || r.agent.Missing == "":
+	case o.streams() && !since.IsZero():
+		add("the agent in namespace " + r.agent.Namespace + " last showed itself " + since.UTC().Format(time.RFC3339))
+	default:
+		add(r.agent.Missing)
+	}
+	if r.config != "" {
+		add(r.config)
+	}
+	if len(needs) == 0 {
+		return nil
+	}
+	return []print.Value{{Kind: print.KindAgentStatus, Name: "agent/maint-agent", Body: print.HeldValue(r.agent.Namespace, "maint-agent", needs)}}
 }
 
 func (o *statusOptions) warnOfAgent(agent factory.AgentState, err error) {

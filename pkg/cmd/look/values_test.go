@@ -110,7 +110,7 @@ func TestStatusStreamsLines(t *testing.T) {
 func TestAStreamHasNoLineForWhatOnlyTheClockChanged(t *testing.T) {
 	failed := cmdtest.Ledger(ledger.Ledger{Last: &ledger.LastRun{Name: "maint-run-orders-0", Phase: run.Failed, EndedAt: *cmdtest.Before(time.Hour)}})
 	closed := policyWith("shop", "night", frozen(later, "jane", "go-live")...)
-	for line, lines := range map[string]int{"status -w -o json": 7, "status orders -w -o json": 1, "status policy/night -w -o json": 1, "status node/busy -w -o json": 2, "status nights -w -o json": 1} {
+	for line, lines := range map[string]int{"status -w -o json": 8, "status orders -w -o json": 1, "status policy/night -w -o json": 1, "status node/busy -w -o json": 2, "status nights -w -o json": 1} {
 		t.Run(line, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
