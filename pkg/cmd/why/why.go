@@ -37,6 +37,7 @@ type whyOptions struct {
 	out    *print.Values
 	name   string
 	nodes  []*corev1.Node // all of them, where a rollout is explained
+	failed bool           // the run that was named has failed
 	faults exit.Faults
 }
 
@@ -191,6 +192,7 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster, agent fact
 		return s, o.planIsGone(ctx, k, r)
 	}
 	if err == nil && r.Journal.Phase.Ended() && o.out.Lines() {
+		o.failed = r.Journal.Phase == run.Failed
 		fmt.Fprintf(o.Out, "run %s of plan %s: %s\n", r.Run.Name, r.Run.Plan, print.New(o.Env, s.Zone).RunHead(r))
 	}
 	return s, err
@@ -229,7 +231,7 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, a answer) error {
 	if refused := refusedRollback(p); refused != "" {
 		fmt.Fprintf(o.Out, "%s\n   ask for another run with %s\n", refused, o.Suggest().RollbackTo(p.Object.Name))
 	}
-	failed := o.reportFailed(p, v, a.retry)
+	failed := o.reportFailed(p, v, a.retry) || o.failed
 	for i, found := range a.list {
 		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, document.OneLine(found.what), found.remedy)
 	}
