@@ -729,9 +729,14 @@ func TestARunThatTheAPIServerDoesNotTake(t *testing.T) {
 		entries   []string // while it is refused
 		condition string
 		mended    []string // when it would be taken
+		said      string   // of the run
 	}{
+		"a dry run": {
+			spec: "dryRun: true\n" + hook, ask: func(w *world) { w.says("nightly", annotations.Trigger, "now") }, code: 422, said: "The API server refuses run " + nameOf("nightly", "now") + " (manual, dry run), and ",
+			entries: []string{"00:00 open manual"}, condition: "True NotTaken", mended: []string{"00:00 open manual"},
+		},
 		"a token waits while it is refused as it is": {
-			spec: hook, ask: func(w *world) { w.says("nightly", annotations.Trigger, "now") }, code: 422,
+			spec: hook, ask: func(w *world) { w.says("nightly", annotations.Trigger, "now") }, code: 422, said: "The API server refuses run " + nameOf("nightly", "now") + " (manual), and ",
 			entries: []string{"00:00 open manual"}, condition: "True NotTaken", mended: []string{"00:00 open manual"},
 		},
 		"a slot that would never be taken is missed": {
@@ -751,7 +756,7 @@ func TestARunThatTheAPIServerDoesNotTake(t *testing.T) {
 				if got := w.condition("nightly", "RunRefused"); got != c.condition || len(w.runs("nightly")) > 0 {
 					w.Errorf("RunRefused is %q, runs %q", got, w.runs("nightly"))
 				}
-				w.wantEvent("Warning RunRefused nightly:")
+				w.wantEvent("Warning RunRefused nightly: " + c.said)
 				mend()
 				w.after(time.Minute)
 				w.expect("when it would be taken", "nightly", c.mended...)

@@ -270,7 +270,7 @@ func (c *Controller) isUnwritten(ctx context.Context, l *store.CachedRun, err er
 // recordBypass sends an Event where a run started, or goes on, through a closed gate.
 func (c *Controller) recordBypass(l *store.CachedRun, by *intent.Actor, how string) {
 	if cm := c.Stores.Documents.Plan(l.PlanKey()); cm != nil && by != nil {
-		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s %s although change is not permitted: %s", l.Run.Name, how, by.SaidOrUnknown("let through"))
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s (%s) %s although change is not permitted: %s", l.Run.Name, l.Run.Request.Said(), how, by.SaidOrUnknown("let through"))
 	}
 }
 
