@@ -941,6 +941,49 @@ func TestTheMirrorLeavesWithItsPlan(t *testing.T) {
 }
 
 // A dry run did nothing to the target: whoever looks there sees what really ran.
+// Whoever takes a mirror away may be refused, or not answered, for a while.
+func TestTheMirrorLeavesWhenItCan(t *testing.T) {
+	const key = "mirror.maint.dev/nightly-next-run"
+	for name, c := range map[string]struct {
+		refused time.Duration // so long
+		then    func(w *world)
+		stays   bool
+	}{
+		"the API server comes back":   {refused: 3 * time.Minute, then: func(w *world) { w.api.Delete("configmaps", shop, "nightly") }},
+		"it does not":                 {refused: time.Hour, stays: true, then: func(w *world) { w.api.Delete("configmaps", shop, "nightly") }},
+		"the plan has another prefix": {refused: 3 * time.Minute, then: func(w *world) { w.plan("nightly", orders+"mirrorPrefix: example.org\n"+tenMins+hook) }},
+		"the plan is made anew, of the name": {refused: 3 * time.Minute, then: func(w *world) {
+			w.api.Delete("configmaps", shop, "nightly")
+			w.after(time.Second)
+			w.plan("nightly", orders+"mirrorPrefix: example.org\n"+tenMins+hook)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.api.Put(deployment(true, nil))
+				w.plan("nightly", orders+tenMins+hook)
+				w.begins()
+				w.after(5 * time.Second)
+				stands := func() bool { return w.api.Get("deployments", shop, "orders").GetAnnotations()[key] != "" }
+				if !stands() {
+					w.Fatal("there is no mirror")
+				}
+				mend := w.api.Refuse(agenttest.When{Verb: "patch", Resource: "deployments"}, agenttest.Always, 503, "not now")
+				c.then(w)
+				w.after(c.refused)
+				if !stands() {
+					w.Fatal("it left although that was refused")
+				}
+				mend()
+				w.after(2 * time.Minute)
+				if stands() != c.stays {
+					w.Errorf("it stands: %t", stands())
+				}
+			})
+		})
+	}
+}
+
 func TestADryRunLeavesTheMirrorAlone(t *testing.T) {
 	mirrored := func(w *world) map[string]string {
 		out := map[string]string{}
