@@ -1383,8 +1383,12 @@ func TestMetricsSayThatSomethingWaitsForAPlan(t *testing.T) {
 	play(t, func(w *world) {
 		w.api.Delete("serviceaccounts", shop, "maint-runner")
 		w.plan("nightly", tenMins+hook)
+		w.plan("rehearsed", "dryRun: true\n"+tenMins+hook)
 		a := w.begins()
 		waits := func(when string, want bool) {
+			if o := a.Stores.Gates.Subjects()[key("rehearsed")]; o == nil || o.Waits {
+				w.Errorf("%s: of a plan that changes nothing %+v", when, o)
+			}
 			o := a.Stores.Gates.Subjects()[key("nightly")]
 			if o == nil || o.Kind != "Plan" || o.Waits != want {
 				w.Errorf("%s: %+v", when, o)
