@@ -83,9 +83,7 @@ func lifted(c course, t int64) (course, bool) {
 
 // AllowedBy is who permitted change up to an instant, as it follows a sentence ( by jane: CHG-1), where
 // the gate is open at an instant only since somebody did.
-func (g *Gate) AllowedBy(now time.Time) (by string, allowed bool) {
-	return allowing(g.course, now.Unix())
-}
+func (g *Gate) AllowedBy(now time.Time) (string, bool) { return allowing(g.course, now.Unix()) }
 
 func allowing(c course, t int64) (by string, allowed bool) {
 	switch c := c.(type) {
@@ -98,10 +96,8 @@ func allowing(c course, t int64) (by string, allowed bool) {
 			_, by, allowed = cutStamp(after)
 		}
 	case every:
-		for _, one := range c {
-			if by, allowed = allowing(one, t); allowed {
-				return by, true
-			}
+		for i := 0; i < len(c) && !allowed; i++ {
+			by, allowed = allowing(c[i], t)
 		}
 	}
 	return by, allowed

@@ -31,7 +31,6 @@ type Controller struct {
 	blockers *blockers
 	refused  *refusedRuns
 	troubles troubles
-	leaving  leavingMirrors
 }
 
 // Config is what plans are decided on with.
@@ -96,7 +95,7 @@ type Runs interface {
 
 // New has decided nothing yet.
 func New(c Config) *Controller {
-	a := &Controller{Config: c, blockers: newBlockers(c.Now, c.Queue.Add), refused: &refusedRuns{byPlan: map[types.NamespacedName]map[string]refusedRun{}}, leaving: leavingMirrors{byPlan: map[types.NamespacedName][]leavingMirror{}}}
+	a := &Controller{Config: c, blockers: newBlockers(c.Now, c.Queue.Add), refused: &refusedRuns{byPlan: map[types.NamespacedName]map[string]refusedRun{}}}
 	a.blockers.ask, a.blockers.news = a.askBlocker, a.blockerChanged
 	return a
 }

@@ -22,7 +22,7 @@ func (c *Controller) leave(ctx context.Context, k types.NamespacedName, cm *core
 		return c.PublishDeleting(ctx, cm, &c.Stores.Plans.Of(cm).Written)
 	}
 	if c.Stores.Documents.Terminating(k.Namespace) {
-		c.leaving.drop(k)
+		c.blockers.leaving.drop(k)
 	} else {
 		c.leaveMirror(ctx, k)
 	}

@@ -49,7 +49,7 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 		m.Again = time.Time{}
 	}
 	m.On, m.Prefix, m.Account, m.Cluster = known.Spec.Target, known.Spec.MirrorPrefix, plan.Account(known.Spec), known.Cluster()
-	c.leaving.wanted(k, *m)
+	c.blockers.leaving.wanted(k, *m)
 	if f.ClockDoubt != "" || !d.Status.Ready.OK {
 		m.Again = time.Time{} // what ends that is heard of
 		return

@@ -82,14 +82,14 @@ func (l *leavingMirrors) keep(k types.NamespacedName, rest []leavingMirror) {
 // the plan is gone, or wants it elsewhere.
 func (c *Controller) leaveMirror(ctx context.Context, k types.NamespacedName) {
 	if known := c.Stores.Plans.Memory(k); known != nil && known.Mirror.On != nil && known.Mirror.Digest != "" {
-		c.leaving.add(k, leavingMirror{Mirror: *known.Mirror, until: c.Now().Add(leavingFor)})
+		c.blockers.leaving.add(k, leavingMirror{Mirror: *known.Mirror, until: c.Now().Add(leavingFor)})
 	}
 	c.takeMirrors(ctx, k)
 }
 
 // takeMirrors tries again what could not be taken away, after pauses that grow.
 func (c *Controller) takeMirrors(ctx context.Context, k types.NamespacedName) {
-	for _, m := range c.leaving.take(k, c.Now()) {
+	for _, m := range c.blockers.leaving.take(k, c.Now()) {
 		values := map[string]any{}
 		for _, suffix := range annotations.MirrorSuffixes() {
 			values[annotations.Mirror(m.Prefix, k.Name, suffix)] = nil
@@ -105,7 +105,7 @@ func (c *Controller) takeMirrors(ctx context.Context, k types.NamespacedName) {
 		}
 		pause := min(time.Second<<m.tries, leavingPause)
 		m.tries, m.again = min(m.tries+1, 10), now.Add(pause)
-		c.leaving.add(k, m)
+		c.blockers.leaving.add(k, m)
 		c.Queue.AddAfter(k, pause)
 	}
 }
