@@ -245,7 +245,7 @@ func New(o Options) (*Agent, error) {
 		return a.controllers.targets.Count() + a.controllers.rules.Count() + a.controllers.hibernation.Watching()
 	}, a.controllers.runs.WatchCount, a.controllers.gates.Count)
 	a.metrics.CountDocuments(a.countDocuments, func(phase run.Phase) int {
-		return len(a.memory.runs.Filter(func(l *store.LiveRun) bool { return l.Journal.Phase == phase }))
+		return len(a.memory.runs.Filter(func(l *store.LiveRun) bool { return l.Journal.Phase == phase && !l.Head.Request.DryRun }))
 	})
 	a.exportTroubles()
 	a.controllers.changes = policies.NewChanges(a.memory.gates, a.memory.runs, a.controllers.gates, o.Now, func() bool { return !a.lookingSince().IsZero() })

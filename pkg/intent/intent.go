@@ -1,6 +1,7 @@
 package intent
 
 import (
+	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -110,6 +111,19 @@ func (a Actor) Said(what string) string {
 		what += ": " + a.Reason
 	}
 	return what
+}
+
+// ActorSaid reads back who did something, and why, from what Said put after it.
+func ActorSaid(text string) Actor {
+	var a Actor
+	who, reason, _ := strings.Cut(text, ": ")
+	a.Reason = reason
+	a.Name, a.Verified = strings.TrimPrefix(who, " by "), true
+	if name, marked := strings.CutSuffix(a.Name, Unverified); marked {
+		a.Name, a.Verified = name, false
+	}
+	a.Verified = a.Verified && a.Name != ""
+	return a
 }
 
 // Unknown stands for who did something where nobody knows that.

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -34,5 +35,24 @@ func TestARunClosesItsClaimByWhatItsJournalSays(t *testing.T) {
 				t.Errorf("got %s, %q, started %v; want %s, %q, %v", e.Result, e.Reason, e.StartedAt, c.result, c.reason, c.started)
 			}
 		})
+	}
+}
+
+// Two slots that one freeze kept from starting are one line; those of two freezes are two, and each
+// says who froze.
+func TestSlotsThatNeverBeganFoldWhereTheSameKeptThem(t *testing.T) {
+	const jane, joe = "RestrictiveUntil 2026-11-20T04:00:00Z by jane: CHG-1", "RestrictiveUntil 2026-11-20T06:00:00Z by joe: CHG-2"
+	l := ledger.Ledger{}
+	for _, c := range []struct{ slot, said string }{{"02:00", jane}, {"03:00", jane}, {"05:00", joe}} {
+		r := run.Run{Name: "r" + c.slot, Request: coretest.SlotAt(c.slot)}
+		end := &run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonWindow, Message: "late: " + c.said, Said: c.said}
+		l = l.Claim(r.Name, r.Request, "").CloseRun(r, run.Journal{End: end}, coretest.Clock("07:00"))
+	}
+	var got []string
+	for _, e := range l.Recent {
+		got = append(got, e.Said+"|"+e.Kept())
+	}
+	if want := []string{jane + "|late: " + jane, joe + "|late: " + joe}; !slices.Equal(got, want) || l.Recent[0].Count != 2 {
+		t.Errorf("got %q (%d), want %q", got, l.Recent[0].Count, want)
 	}
 }

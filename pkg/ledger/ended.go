@@ -41,6 +41,14 @@ func (l Ledger) EndedSince(was *Ledger) []Entry {
 	return out
 }
 
+// Kept is what kept the run of an entry from starting, as people are told; empty: that is not known.
+func (e Entry) Kept() string {
+	if e.Outcome != nil && e.Outcome.Message != "" {
+		return e.Outcome.Message
+	}
+	return e.Said
+}
+
 // Why is the reason of an entry, and who or what gave it, where that is known: skip by jane: CHG-1.
 func (e Entry) Why() string {
 	switch {

@@ -346,7 +346,21 @@ func (l Ledger) CloseRun(r run.Run, j run.Journal, now time.Time) Ledger {
 		return l.Finish(r, j, now)
 	}
 	result, reason := NotStarted(j)
+	if j.End != nil {
+		l = l.withSaid(r.Name, j.End.Said)
+	}
 	return l.closeWith(r.Name, result, reason, nil, outcomeOf(r, j, now), now)
+}
+
+// withSaid notes on an open claim what keeps its run from starting.
+func (l Ledger) withSaid(one, said string) Ledger {
+	l.Open = slices.Clone(l.Open)
+	for i := range l.Open {
+		if l.Open[i].Run == one {
+			l.Open[i].Said = document.Cut(said, maxOutcomeMessage)
+		}
+	}
+	return l
 }
 
 // NotStarted is what the request of a run comes to that ended before it began, and why.

@@ -39,6 +39,7 @@ const (
 	OverrideRejected      = "rejected"       // the run, or a step of it
 	OverrideBypass        = "bypass"         // it started through a closed gate
 	OverrideOutsideWindow = "outside-window" // its request asked to run outside of the window
+	OverrideAllowed       = "allowed"        // it started through a gate that somebody had opened for a time
 	OverrideAborted       = "aborted"
 	OverrideResumed       = "resumed"
 )
@@ -58,7 +59,7 @@ type Override struct {
 // that nobody knows them.
 func (o Override) Said(what string) string {
 	by := intent.Actor{Name: o.Actor, Verified: o.Verified, Reason: o.Reason}
-	if o.What == OverrideBypass || o.What == OverrideOutsideWindow {
+	if slices.Contains([]string{OverrideBypass, OverrideOutsideWindow, OverrideAllowed}, o.What) {
 		return by.SaidOrUnknown(what)
 	}
 	return by.Said(what)
@@ -145,6 +146,7 @@ func overridesOf(r run.Run, j run.Journal) (out []Override, more int64) {
 	if !askedItself(r.Request, j.Passed) {
 		note(OverrideBypass, "", j.Passed)
 	}
+	note(OverrideAllowed, "", j.Allowed)
 	if r.Request.OutsideWindow {
 		note(OverrideOutsideWindow, "", &intent.Actor{Name: r.Request.Actor, Reason: r.Request.Reason, Verified: r.Request.Verified, At: r.Request.At})
 	}

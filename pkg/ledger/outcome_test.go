@@ -232,6 +232,7 @@ func TestADecisionIsSaidWithWhoTookIt(t *testing.T) {
 		{ledger.Override{What: ledger.OverrideResumed, Reason: "CHG-1"}, "done: CHG-1"},
 		{ledger.Override{What: ledger.OverrideBypass, Actor: "ann", Verified: true}, "done by ann"},
 		{ledger.Override{What: ledger.OverrideBypass}, "done by somebody unknown"},
+		{ledger.Override{What: ledger.OverrideAllowed, Reason: "CHG-2"}, "done by somebody unknown: CHG-2"},
 		{ledger.Override{What: ledger.OverrideOutsideWindow, Reason: "CHG-1"}, "done by somebody unknown: CHG-1"},
 	} {
 		if got := c.override.Said("done"); got != c.want {

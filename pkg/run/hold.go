@@ -71,6 +71,21 @@ func BypassedBy(g *schedule.Gate, r Request, in intent.Intent, now time.Time) *i
 	return &intent.Actor{Name: in.Actors["bypass"].Name, Reason: in.Bypass.Reason, At: now.UTC(), Verified: in.Actors["bypass"].Verified}
 }
 
+// AllowedBy says who let a run start by permitting change up to an instant; nil: its gate is open
+// without that, or its own request lets it through.
+func AllowedBy(g *schedule.Gate, r Request, now time.Time) *intent.Actor {
+	if g == nil || r.OutsideWindow {
+		return nil
+	}
+	said, allowed := g.AllowedBy(now)
+	if !allowed {
+		return nil
+	}
+	by := intent.ActorSaid(said)
+	by.At = now.UTC()
+	return &by
+}
+
 // ClosedFor asks a gate for a run: nil where it may start. One that a bypass names
 // passes.
 func ClosedFor(g *schedule.Gate, run string, bypass intent.Bypass, now time.Time) *ClosedGate {

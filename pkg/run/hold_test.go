@@ -121,3 +121,42 @@ func TestWhoLetARunThrough(t *testing.T) {
 		}
 	}
 }
+
+// Who permits change for a time decides about each run that could not begin without that.
+func TestWhoOpenedAGateForARun(t *testing.T) {
+	now, later := coretest.Clock("02:00"), coretest.On("04:00")
+	allow := func(by string) schedule.Stanza {
+		return schedule.Stanza{Strategy: schedule.PermissiveUntil, Until: later, By: by}
+	}
+	policy := func(strategy schedule.Strategy, over schedule.Stanza) []*schedule.Policy {
+		p, err := schedule.ParsePolicy("p", schedule.PolicySpec{Strategy: strategy}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []*schedule.Policy{p.Overridden(over)}
+	}
+	jane := allow(" by jane (unverified): CHG-1: at night")
+	freeze := schedule.Stanza{Strategy: schedule.RestrictiveUntil, Until: coretest.On("01:00")}
+	for name, c := range map[string]struct {
+		gate    schedule.GateSpec
+		request run.Request
+		want    *intent.Actor
+	}{
+		"a policy that is closed otherwise":     {schedule.GateSpec{Policies: policy(schedule.Restrictive, jane)}, run.Request{}, &intent.Actor{Name: "jane", Reason: "CHG-1: at night", At: now}},
+		"one of two policies":                   {schedule.GateSpec{Policies: append(policy(schedule.Permissive, schedule.Stanza{}), policy(schedule.Restrictive, jane)...)}, run.Request{}, &intent.Actor{Name: "jane", Reason: "CHG-1: at night", At: now}},
+		"by whom the API server vouches for":    {schedule.GateSpec{Policies: policy(schedule.Restrictive, allow(" by ann"))}, run.Request{}, &intent.Actor{Name: "ann", At: now, Verified: true}},
+		"by nobody known":                       {schedule.GateSpec{Policies: policy(schedule.Restrictive, allow(": CHG-2"))}, run.Request{}, &intent.Actor{Reason: "CHG-2", At: now}},
+		"by nobody known, for no reason":        {schedule.GateSpec{Policies: policy(schedule.Restrictive, allow(""))}, run.Request{}, &intent.Actor{At: now}},
+		"the plan, below a freeze that is over": {schedule.GateSpec{Own: allow(" by ann"), Policies: policy(schedule.Restrictive, schedule.Stanza{}), Namespace: freeze}, run.Request{}, &intent.Actor{Name: "ann", At: now, Verified: true}},
+		"a policy that is open without it":      {schedule.GateSpec{Policies: policy(schedule.Permissive, jane)}, run.Request{}, nil},
+		"a policy that is closed":               {schedule.GateSpec{Policies: policy(schedule.Restrictive, schedule.Stanza{})}, run.Request{}, nil},
+		"its own request lets it through":       {schedule.GateSpec{Policies: policy(schedule.Restrictive, jane)}, run.Request{OutsideWindow: true}, nil},
+	} {
+		if diff := cmp.Diff(c.want, run.AllowedBy(schedule.NewGate(c.gate), c.request, now)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if by := run.AllowedBy(nil, run.Request{}, now); by != nil {
+		t.Errorf("without a gate: %+v", by)
+	}
+}

@@ -217,6 +217,7 @@ type Journal struct {
 	RetryAt     *time.Time    `json:"retryAt,omitempty"`     // the present one begins then
 	Retried     int           `json:"retried,omitempty"`     // how often its steps were tried again, all together
 	Passed      *intent.Actor `json:"passed,omitempty"`      // who let it start although its gate was closed
+	Allowed     *intent.Actor `json:"allowed,omitempty"`     // who permitted change for a time, without which its gate was closed at its start
 	HeldSince   *time.Time    `json:"heldSince,omitempty"`   // the gate closed between two steps, and the run waits
 	HeldSeconds int64         `json:"heldSeconds,omitempty"` // of earlier holds: they do not count in maxDuration
 	WorkedAt    *time.Time    `json:"workedAt,omitempty"`    // it worked until then, where no step's record says so: no hold began earlier
@@ -255,6 +256,7 @@ type End struct {
 	Actor   string `json:"actor,omitempty"`
 	Step    string `json:"step,omitempty"`
 	Result  Result `json:"result,omitempty"` // of a run that never started: how its entry ends
+	Said    string `json:"said,omitempty"`   // of a run that never started: what kept it from that, in words
 	// By is who aborted or rejected it, when and why; nil: nobody, or an older agent wrote this.
 	By *intent.Actor `json:"by,omitempty"`
 }

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
@@ -78,4 +79,26 @@ func lifted(c course, t int64) (course, bool) {
 		}
 	}
 	return c, false
+}
+
+// AllowedBy is who permitted change up to an instant, as it follows a sentence ( by jane: CHG-1), where
+// the gate is open at an instant only since somebody did.
+func (g *Gate) AllowedBy(now time.Time) (string, bool) { return allowing(g.course, now.Unix()) }
+
+func allowing(c course, t int64) (by string, allowed bool) {
+	switch c := c.(type) {
+	case *prefix:
+		if t >= c.until {
+			return allowing(c.then, t)
+		}
+		if c.permits && c.why.cause.Kind == CauseAllow && !c.then.open(t) {
+			_, after, _ := strings.Cut(c.why.text, string(PermissiveUntil)+" ")
+			_, by, allowed = cutStamp(after)
+		}
+	case every:
+		for i := 0; i < len(c) && !allowed; i++ {
+			by, allowed = allowing(c[i], t)
+		}
+	}
+	return by, allowed
 }

@@ -204,24 +204,3 @@ func TestASetFiresWheneverOneOfItsSchedulesDoesAndOnceWhereTheyMeet(t *testing.T
 		}
 	})
 }
-
-func TestJitterIsTheSameEveryTimeAndBelowItsBound(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		namespace, name := rapid.String().Draw(t, "namespace"), rapid.String().Draw(t, "name")
-		bound := time.Duration(rapid.Int64Range(1, int64(48*time.Hour)).Draw(t, "bound"))
-		got := schedule.Jitter(namespace, name, bound)
-		if got < 0 || got >= bound || got != schedule.Jitter(namespace, name, bound) {
-			t.Fatalf("%s of %s", got, bound)
-		}
-	})
-	seen := map[time.Duration]bool{}
-	for i := range 100 {
-		seen[schedule.Jitter("ops", fmt.Sprint("plan-", i), time.Hour)] = true
-	}
-	if len(seen) < 90 {
-		t.Errorf("100 plans start at only %d different seconds of an hour", len(seen))
-	}
-	if schedule.Jitter("ops", "plan", 0) != 0 {
-		t.Error("no jitter delays")
-	}
-}

@@ -93,8 +93,12 @@ func (c *cluster) hold(r *runState) *run.ClosedGate {
 	return run.ClosedFor(r.plan.gate, r.run.Name, r.plan.Intent.Bypass, c.now)
 }
 
-func (p *planState) paused(now time.Time) bool {
-	return slices.ContainsFunc(append([]schedule.Pause{p.Intent.Pause}, p.Pauses...), func(s schedule.Pause) bool { return s.Holds(now) })
+// paused is the pause that stands, in words; empty: none does.
+func (p *planState) paused(now time.Time) string {
+	if s := schedule.LongestPause(append([]schedule.Pause{p.Intent.Pause}, p.Pauses...)...); s.Holds(now) {
+		return s.Said()
+	}
+	return ""
 }
 
 // siblings are the live runs of a plan.

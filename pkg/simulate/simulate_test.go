@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/simulate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 type row struct {
@@ -178,7 +179,7 @@ func TestClockChanges(t *testing.T) {
 
 func TestJitterDelaysTheStartAndNotTheSlot(t *testing.T) {
 	p := nightly(jitter("1h"))
-	delay := schedule.Jitter("shop", "p", time.Hour)
+	delay := trigger.Jitter("shop", "p", time.Hour)
 	if delay == 0 {
 		t.Fatal("the name p has no jitter: take another")
 	}

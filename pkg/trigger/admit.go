@@ -15,8 +15,8 @@ import (
 // AdmissionFacts is what surrounds a pending run when it asks to start.
 type AdmissionFacts struct {
 	Now        time.Time
-	EntryOpen  bool // its claim stands in the ledger
-	Paused     bool
+	EntryOpen  bool   // its claim stands in the ledger
+	Paused     string // the pause that holds it, in words: paused by jane: CHG-1
 	Abort      *run.End
 	Superseded bool
 	Target     *Target // live; nil where the plan has none or it is gone
@@ -41,6 +41,7 @@ type Admission struct {
 	Until   time.Time  // the latest instant to ask again; zero: only on change
 	Result  run.Result // when it ends: Skipped or Missed
 	Reason  string
+	Said    string        // when it ends: what kept it from its start, in words
 	By      *intent.Actor // who ended it; nil: nobody did
 }
 
@@ -59,7 +60,8 @@ func Admit(r run.Run, s AdmissionFacts) Admission {
 		return Admission{Waiting: run.WaitClock, Message: s.Doubt.Why, Until: s.Now.Add(30 * time.Second)}
 	}
 	if s.Superseded {
-		return Admission{Result: run.Missed, Reason: run.ReasonSuperseded, Message: "a newer slot takes its place"}
+		waiting, _, _ := waits(r, s)
+		return Admission{Result: run.Missed, Reason: run.ReasonSuperseded, Message: "a newer slot takes its place"}.because(keptFrom(s, waiting))
 	}
 	if a, over := admitLabel(r, s); over {
 		return a
@@ -148,7 +150,7 @@ func forbids(r run.Run) bool {
 }
 
 func waits(r run.Run, s AdmissionFacts) (waiting, message string, until time.Time) {
-	if s.Paused {
+	if s.Paused != "" {
 		return run.WaitPause, "paused", time.Time{}
 	}
 	if s.NotReady != "" {
@@ -201,6 +203,7 @@ func tooLate(r run.Run, s AdmissionFacts, waiting string) (Admission, bool) {
 	switch {
 	case s.Doubt.Covers(deadline):
 		a.Reason, a.Message = run.ReasonClock, a.Message+": the clock was in doubt then"
+		return a, true
 	case waiting == run.WaitWindow && s.Hold.NotReady:
 		a.Reason = run.ReasonNotReady
 	case waiting == run.WaitPause:
@@ -210,7 +213,29 @@ func tooLate(r run.Run, s AdmissionFacts, waiting string) (Admission, bool) {
 	case waiting == run.WaitNotReady:
 		a.Reason = run.ReasonNotReady
 	}
-	return a, true
+	return a.because(keptFrom(s, waiting)), true
+}
+
+// because is the end of a slot's run with what kept it from its start: who paused or froze what,
+// and why, or what was not ready. Empty: only the message is known.
+func (a Admission) because(said string) Admission {
+	if a.Said = said; said != "" {
+		a.Message += ": " + said
+	}
+	return a
+}
+
+// keptFrom says in words what a run waits for, where somebody decided that or can change it.
+func keptFrom(s AdmissionFacts, waiting string) string {
+	switch waiting {
+	case run.WaitPause:
+		return s.Paused
+	case run.WaitNotReady:
+		return s.NotReady
+	case run.WaitWindow:
+		return s.Hold.Reason
+	}
+	return ""
 }
 
 // Yields says whether, under Replace, a later run of the plan waits for this one

@@ -66,7 +66,7 @@ func TestAdmit(t *testing.T) {
 	type set = func(*trigger.AdmissionFacts)
 	busy := func(s *trigger.AdmissionFacts) { s.PlanBusy = "other" }
 	locked := func(s *trigger.AdmissionFacts) { s.LockedBy = "other" }
-	paused := func(s *trigger.AdmissionFacts) { s.Paused = true }
+	paused := func(s *trigger.AdmissionFacts) { s.Paused = "paused" }
 	doubt := func(s *trigger.AdmissionFacts) { s.Doubt.Why = "clocks differ" }
 	doubted := func(from, until string) set {
 		return func(s *trigger.AdmissionFacts) {
@@ -141,11 +141,35 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// Whoever looks later finds in the ledger which run it was that held the target.
-func TestASlotThatIsMissedByALockNamesWhoHeldIt(t *testing.T) {
-	a := trigger.Admit(pending(coretest.SlotAt("02:00")), standing("03:00:01", func(s *trigger.AdmissionFacts) { s.LockedBy = "bank/maint-run-holds-a" }))
-	if want := "did not start within startDeadline 1h0m0s: run bank/maint-run-holds-a held the same target"; a.Message != want {
-		t.Errorf("it says %q, want %q", a.Message, want)
+// Whoever looks later finds in the ledger which run it was that held the target, and who froze or
+// paused what.
+func TestASlotThatIsMissedNamesWhatKeptItFromItsStart(t *testing.T) {
+	const late = "did not start within startDeadline 1h0m0s"
+	const frozen, paused, unready = "RestrictiveUntil 2026-11-20T04:00:00Z by jane: CHG-1", "paused by jane: CHG-1", "account shop/orders may not get deployments"
+	for name, c := range map[string]struct {
+		at            string
+		edit          func(*trigger.AdmissionFacts)
+		message, said string
+	}{
+		"a lock":                  {"03:00:01", func(s *trigger.AdmissionFacts) { s.LockedBy = "bank/maint-run-holds-a" }, late + ": run bank/maint-run-holds-a held the same target", ""},
+		"a freeze":                {"03:00:01", func(s *trigger.AdmissionFacts) { s.Hold = &run.ClosedGate{Reason: frozen} }, late + ": " + frozen, frozen},
+		"a policy that is broken": {"03:00:01", func(s *trigger.AdmissionFacts) { s.Hold = &run.ClosedGate{Reason: unready, NotReady: true} }, late + ": " + unready, unready},
+		"a pause":                 {"03:00:01", func(s *trigger.AdmissionFacts) { s.Paused = paused }, late + ": " + paused, paused},
+		"an account":              {"03:00:01", func(s *trigger.AdmissionFacts) { s.NotReady = unready }, late + ": " + unready, unready},
+		"another run of the plan": {"03:00:01", func(s *trigger.AdmissionFacts) { s.PlanBusy = "other" }, late, ""},
+		"a newer slot":            {"02:30", func(s *trigger.AdmissionFacts) { s.Superseded = true }, "a newer slot takes its place", ""},
+		"a newer slot in a freeze": {
+			"02:30", func(s *trigger.AdmissionFacts) { s.Superseded, s.Hold = true, &run.ClosedGate{Reason: frozen} },
+			"a newer slot takes its place: " + frozen, frozen,
+		},
+	} {
+		a := trigger.Admit(pending(coretest.SlotAt("02:00")), standing(c.at, c.edit))
+		if a.Message != c.message || a.Said != c.said {
+			t.Errorf("%s: it says %q (%q), want %q (%q)", name, a.Message, a.Said, c.message, c.said)
+		}
+		if j := trigger.Admitted(run.Journal{}, a, coretest.Clock(c.at)); j.End.Said != c.said {
+			t.Errorf("%s: its journal says %q", name, j.End.Said)
+		}
 	}
 }
 

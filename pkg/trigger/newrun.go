@@ -39,7 +39,7 @@ func Admitted(j run.Journal, a Admission, now time.Time) run.Journal {
 	switch {
 	case a.Void:
 	case a.Ends():
-		j = j.EndUnstarted(run.End{Phase: run.Aborted, Result: a.Result, Reason: a.Reason, Message: a.Message, By: a.By}, now)
+		j = j.EndUnstarted(run.End{Phase: run.Aborted, Result: a.Result, Reason: a.Reason, Message: a.Message, Said: a.Said, By: a.By}, now)
 	case a.Approve != nil:
 		j.Approved, j.Waiting, j.Message = a.Approve, "", a.Approve.Said("approved")
 	case a.Start:

@@ -253,7 +253,7 @@ func StartsAt(s plan.Spec, namespace, name string, slot time.Time, index int) ti
 	if index < 0 || index >= len(s.Triggers.Schedules) || s.Triggers.Schedules[index].Jitter == nil {
 		return slot
 	}
-	return slot.Add(schedule.Jitter(namespace, name, s.Triggers.Schedules[index].Jitter.Duration))
+	return slot.Add(Jitter(namespace, name, s.Triggers.Schedules[index].Jitter.Duration))
 }
 
 // finish works out what is left of a skip, the next slot, the plan's phase and

@@ -23,6 +23,8 @@ type Signals struct {
 	Reject  *Answer  // somebody rejected one
 	// Held says why no new step may begin now; empty when it may.
 	Held string
+	// Paused is the pause that stands, in words; empty: none does.
+	Paused string
 	// Hold is the closed gate, for a run that looks at it before each step.
 	Hold *run.ClosedGate
 	// Namespace is the run's namespace where it restricts change: every run looks at it

@@ -34,7 +34,8 @@ func SignalsOf(in intent.Intent, r run.Run, j run.Journal, above []schedule.Paus
 		sig.Reject = &Answer{Step: in.Reject.Step, Actor: said("reject")}
 	}
 	if p := schedule.LongestPause(append(slices.Clone(above), in.Pause)...); p.Holds(now) {
-		sig.Held = document.Cut(p.Said(), document.MaxMessage/2) + ": no new step begins"
+		sig.Paused = document.Cut(p.Said(), document.MaxMessage/2)
+		sig.Held = sig.Paused + ": no new step begins"
 	}
 	return sig
 }

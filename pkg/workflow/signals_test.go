@@ -49,7 +49,7 @@ func TestSignalsAreWhatTheAnnotationsSayOfThisRun(t *testing.T) {
 		{"resume with nothing suspended", resume, over, false, workflow.Signals{}},
 		{"approve of a step", approve, waits, false, workflow.Signals{Approve: &workflow.Answer{Step: "ask", Actor: jane}}},
 		{"reject", reject, waits, false, workflow.Signals{Reject: &workflow.Answer{Actor: jane}}},
-		{"paused", intent.Intent{}, waits, true, workflow.Signals{Held: "paused: no new step begins"}},
+		{"paused", intent.Intent{}, waits, true, workflow.Signals{Held: "paused: no new step begins", Paused: "paused"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := workflow.SignalsOf(c.in, run.Run{Name: "r"}, c.j, map[bool][]schedule.Pause{true: {{On: true}}}[c.paused], now)

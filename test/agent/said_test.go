@@ -130,6 +130,39 @@ func TestAReportTellsOfSlotsWindowsAndOverrides(t *testing.T) {
 	l.expect(l.maint("report", "--last", "1h", "-o", "csv"), 0, l.ns+"/missed", "Missed,window")
 }
 
+// Whoever reads of a slot that was missed in a freeze learns who froze, and why; and of a run that
+// could begin only since somebody had opened its policy, who that was.
+func TestTheHistorySaysWhoFrozeAndWhoOpened(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	l.policy("stop", "{strategy: Permissive}")
+	l.policy("shut", "{strategy: Restrictive}")
+	l.policySeen("stop", permitted("true"))
+	l.policySeen("shut", permitted("false"))
+	l.expect(l.maint("freeze", "policy/stop", "--for", "1h", "--reason", "CHG-1"), 0, "stop")
+	l.policySeen("stop", permitted("false"))
+	slot := time.Now().Add(6 * time.Second).UTC().Truncate(time.Second)
+	frozen := l.plan("frozen", fmt.Sprintf("startDeadline: 2s\npolicies: [{name: stop}]\ntriggers: {schedules: [{at: %q, timezone: UTC}]}%s", slot.Format(time.RFC3339), quick))
+	l.plan("opened", "policies: [{name: shut}]"+quick)
+	l.seen("opened")
+	l.expect(l.maint("allow", "policy/shut", "--for", "1h", "--reason", "CHG-2"), 0, "shut")
+	l.policySeen("shut", permitted("true"))
+	l.expect(l.maint("trigger", "opened", "--wait", "--timeout", "60s"), 0, "Succeeded")
+	l.eventually("the slot of frozen is missed", func() (bool, string) {
+		ledger := l.ledger(frozen)
+		return ledger.Totals[run.Missed] == 1, fmt.Sprintf("%+v", ledger)
+	})
+	const why = "did not start within startDeadline 2s: policy stop: RestrictiveUntil "
+	l.expect(l.maint("history", "frozen", "-o", "wide"), 0, "Missed", "window", why, "CHG-1")
+	l.expect(l.maint("history", "frozen", "-o", "jsonpath={.items[0].said}"), 0, "policy stop: RestrictiveUntil ", " by ", "CHG-1")
+	l.expect(l.maint("describe", "frozen"), 0, "CHG-1")
+	l.expect(l.maint("report", "--last", "1h"), 0, "Missed(window)", "CHG-1", "allowed", "CHG-2")
+	l.expect(l.maint("report", "--last", "1h", "-o", "csv"), 0, why, "allowed ")
+	l.expect(l.maint("calendar", "--from", slot.Add(-time.Minute).Format(time.RFC3339)), 0, "CHG-1")
+	l.expect(l.maint("history", "opened"), 0, "Succeeded", "allowed by ", ": CHG-2")
+	l.expect(l.maint("describe", "opened"), 0, "opened for a time by ", "CHG-2")
+}
+
 // The windows that a report counts are those since its plan was made, and those in which a run began.
 func TestAReportCountsTheWindowsThatWereUsed(t *testing.T) {
 	l := newLab(t)

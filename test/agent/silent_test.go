@@ -29,14 +29,16 @@ func TestWhoeverWaitsNoticesThatTheAgentIsDead(t *testing.T) {
 	defer agent.Kill()
 	leads(t, x.ctx, agent)
 	s := newSilence(x)
-	for _, name := range []string{"again", "fresh", "late", "ends"} {
+	for _, name := range []string{"again", "fresh", "late", "ends", "held"} {
 		s.plan(name, "steps: [{name: hold, type: suspend}]")
 	}
-	for _, name := range []string{"asks", "sure"} {
+	for _, name := range []string{"asks", "sure", "nope"} {
 		s.plan(name, "requiresApproval: true\n  steps: [{name: hold, type: suspend}]")
 	}
 	s.plan("fails", "steps: [{name: gone, type: scale, retry: {limit: 0}, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: nowhere}, replicas: 0}}]")
-	s.create(annotations.NewHibernatePlan("silent", "nights", "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {schedule: {offHours: [{start: \"20:00\", end: \"07:00\"}], exclude: [{fromDate: \"2020-01-01\", untilDate: \"2039-12-31\"}]}, targets: [{name: apps, type: workload, parameters: {kinds: [Deployment]}}]}\n", ""))
+	for name, target := range map[string]string{"nights": "{name: apps, type: workload, parameters: {kinds: [Deployment]}}", "days": "{name: apps, type: noop}", "tried": "{name: apps, type: noop, parameters: {failShutdown: 1000}}"} {
+		s.create(annotations.NewHibernatePlan("silent", name, "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {schedule: {offHours: [{start: \"20:00\", end: \"07:00\"}], exclude: [{fromDate: \"2020-01-01\", untilDate: \"2039-12-31\"}]}, targets: ["+target+"]}\n", ""))
+	}
 	s.create(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "shut", Labels: map[string]string{annotations.LabelKind: annotations.KindPolicy}},
 		Data:       map[string]string{annotations.DataPolicy: "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: Restrictive}\n"},
@@ -51,10 +53,18 @@ func TestWhoeverWaitsNoticesThatTheAgentIsDead(t *testing.T) {
 	}
 	s.holds("fresh")
 	s.holds("ends")
-	live := s.live("fresh")
+	s.holds("held")
+	live, held := s.live("fresh"), s.live("held")
+	s.maint(0, "hibernate", "days", "--for", "2h", "--yes", "--wait", "--timeout", "60s")
+	s.maint(0, "hibernate", "tried", "--for", "2h", "--yes")
+	eventually(t, x.ctx, "it has failed, and can be tried again", func() (bool, string) {
+		out := s.maint(0, "status", "tried", "-o", "jsonpath={.targets[0].attempts}")
+		return out != "" && out != "0", out
+	})
 	s.maint(4, "trigger", "fails", "--wait", "--timeout", "60s")
 	s.maint(124, "trigger", "asks", "--wait", "--timeout", "3s")
 	s.maint(124, "trigger", "sure", "--wait", "--timeout", "3s")
+	s.maint(124, "trigger", "nope", "--wait", "--timeout", "3s")
 
 	waits := [][]string{
 		{"rollback", "again", "--wait"},
@@ -67,6 +77,7 @@ func TestWhoeverWaitsNoticesThatTheAgentIsDead(t *testing.T) {
 		{"wait", "fresh", "--for=phase=Idle"},
 		{"wait", "fresh", "--for=condition=Nothing"},
 		{"wait", "shut"},
+		{"wait", "nights", "--for=phase=Hibernated"},
 		{"wait", "node/worker-1", "--for=ready", "--requestor", "firmware"},
 		{"wait", "node/worker-1", "--for=released", "--requestor", "firmware"},
 		{"wait", "node/worker-1", "--for=permitted"},
@@ -93,6 +104,10 @@ func TestWhoeverWaitsNoticesThatTheAgentIsDead(t *testing.T) {
 		{"retry", "fails", "--wait"},
 		{"release", "worker-2", "--requestor", "firmware", "--wait"},
 		{"hibernate", "nights", "--for", "2h", "--yes", "--wait"},
+		{"wake", "days", "--for", "2h", "--yes", "--wait"},
+		{"trigger", "tried", "--wait"},
+		{"reject", "nope", "--wait", "--reason", "CHG-5"},
+		{"resume", held, "--wait"},
 	} {
 		group.Go(func() { s.noticed(killed, args) })
 	}

@@ -211,8 +211,11 @@ func (m *Metrics) RunEnded(r run.Run, j run.Journal) {
 	m.durations.WithLabelValues(string(j.Phase)).Observe(j.FinishedAt.Sub(*j.StartedAt).Seconds())
 }
 
-// StepPass notes how long one pass over a step took.
-func (m *Metrics) StepPass(stepType string, s executors.State, took time.Duration) {
+// StepPass notes how long one pass over a run's step took.
+func (m *Metrics) StepPass(r run.Run, stepType string, s executors.State, took time.Duration) {
+	if r.Request.DryRun {
+		return
+	}
 	words := map[executors.State]string{executors.NotYet: "not-yet", executors.Record: "recorded", executors.Done: "done", executors.Failed: "failed"}
 	m.steps.WithLabelValues(stepType, words[s]).Observe(took.Seconds())
 }

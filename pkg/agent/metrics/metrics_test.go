@@ -54,7 +54,7 @@ func everything() *Metrics {
 	m.Request("GET", "200")
 	m.RunStarted(run.Run{Request: run.Request{At: instant()}}, *later(90 * time.Second))
 	m.RunEnded(run.Run{Request: run.Request{Kind: run.ByToken}}, run.Journal{Phase: run.Succeeded, StartedAt: later(0), FinishedAt: later(time.Minute)})
-	m.StepPass("scale", executors.Done, 2*time.Second)
+	m.StepPass(run.Run{}, "scale", executors.Done, 2*time.Second)
 	m.NodeRequests(nil)
 	m.Hibernated(map[string]int{"workload": 1})
 	m.DrainEnded(instant(), *later(time.Minute), drain.Outcome{Evicted: 3, Forced: 1, Gone: 2})
@@ -155,10 +155,11 @@ func TestWhatIsNotCounted(t *testing.T) {
 	m.RunStarted(run.Run{Request: run.Request{At: instant(), DryRun: true}}, *later(time.Minute))
 	m.RunEnded(run.Run{Request: run.Request{Kind: run.ByToken, DryRun: true}}, run.Journal{Phase: run.Succeeded, StartedAt: later(0), FinishedAt: later(time.Minute)})
 	m.RunStarted(run.Run{Request: run.Request{At: *later(time.Hour)}}, instant()) // the clock went back
-	m.NodeRequests([]nodes.Node{{Asked: []nodes.Asked{{}}}})                      // nothing was said of it yet
+	m.StepPass(run.Run{Request: run.Request{DryRun: true}}, "wait", executors.Failed, time.Second)
+	m.NodeRequests([]nodes.Node{{Asked: []nodes.Asked{{}}}}) // nothing was said of it yet
 	for series, value := range scrape(t, m) {
 		counts := strings.HasPrefix(series, "maint_slot_results") || strings.HasPrefix(series, "maint_run_duration") || series == "maint_start_lateness_seconds_sum" ||
-			strings.HasPrefix(series, "maint_node_requests")
+			strings.HasPrefix(series, "maint_node_requests") || strings.HasPrefix(series, "maint_step_duration")
 		if counts && value != "0" {
 			t.Errorf("%s %s", series, value)
 		}
@@ -228,7 +229,7 @@ func TestSwitches(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	for state, word := range map[executors.State]string{executors.NotYet: "not-yet", executors.Record: "recorded", executors.Done: "done", executors.Failed: "failed"} {
-		m.StepPass("wait", state, time.Second)
+		m.StepPass(run.Run{}, "wait", state, time.Second)
 		if scrape(t, m)[`maint_step_duration_seconds_count{result="`+word+`",type="wait"}`] != "1" {
 			t.Errorf("a pass that is %s is not counted", word)
 		}

@@ -36,6 +36,8 @@ type blockers struct {
 	open  map[blocker]*openBlocker
 	plans map[types.NamespacedName]*blockedPlan
 	dark  map[types.NamespacedName]bool // plans whose mirror cannot be written
+
+	leaving leavingMirrors
 }
 
 type openBlocker struct {
@@ -83,7 +85,8 @@ const mostLooks = 4
 func newBlockers(now func() time.Time, enqueue func(types.NamespacedName)) *blockers {
 	return &blockers{
 		now: now, enqueue: enqueue, open: map[blocker]*openBlocker{}, plans: map[types.NamespacedName]*blockedPlan{}, dark: map[types.NamespacedName]bool{},
-		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[blocker]{Name: "blockers"}),
+		leaving: leavingMirrors{byPlan: map[types.NamespacedName][]leavingMirror{}},
+		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[blocker]{Name: "blockers"}),
 	}
 }
 

@@ -21,8 +21,10 @@ func (c *Controller) leave(ctx context.Context, k types.NamespacedName, cm *core
 	if cm != nil {
 		return c.PublishDeleting(ctx, cm, &c.Stores.Plans.Of(cm).Written)
 	}
-	if !c.Stores.Documents.Terminating(k.Namespace) {
-		c.takeMirror(ctx, k)
+	if c.Stores.Documents.Terminating(k.Namespace) {
+		c.blockers.leaving.drop(k)
+	} else {
+		c.leaveMirror(ctx, k)
 	}
 	c.Stores.Plans.Drop(k)
 	c.lookAgainAtSharing(k)

@@ -26,6 +26,7 @@ import (
 // keeps a digest of what was written, so that an agent that begins writes nothing
 // again. What cannot be written is tried again, and holds nothing up.
 func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *store.CachedPlan, have map[string]string, f trigger.Facts, d trigger.Decision) {
+	c.takeMirrors(ctx, k)
 	m := known.Mirror
 	if m.Digest == "" {
 		m.Digest = have[annotations.StatusMirrored]
@@ -36,7 +37,7 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 		return
 	}
 	if moved(*m, known) {
-		c.takeMirror(ctx, k)
+		c.leaveMirror(ctx, k)
 		*m = store.Mirror{Seen: m.Seen}
 	}
 	if known.Spec.Target == nil {
@@ -48,6 +49,7 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 		m.Again = time.Time{}
 	}
 	m.On, m.Prefix, m.Account, m.Cluster = known.Spec.Target, known.Spec.MirrorPrefix, plan.Account(known.Spec), known.Cluster()
+	c.blockers.leaving.wanted(k, *m)
 	if f.ClockDoubt != "" || !d.Status.Ready.OK {
 		m.Again = time.Time{} // what ends that is heard of
 		return
@@ -82,13 +84,13 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 	if !says || m.Digest == digest {
 		return
 	}
-	m.Problem = c.patchMirror(ctx, k.Namespace, *m, len(known.Spec.Triggers.Labels) > 0, values)
-	pause := c.blockers.unmirrored(k, m.Problem != "")
-	if m.Problem != "" {
-		m.Again = f.Now.Add(pause)
+	err = c.patchMirror(ctx, k.Namespace, *m, len(known.Spec.Triggers.Labels) > 0, values)
+	pause := c.blockers.unmirrored(k, err != nil)
+	if err != nil {
+		m.Problem, m.Again = err.Error(), f.Now.Add(pause)
 		return
 	}
-	m.Digest, m.Again = digest, time.Time{}
+	m.Problem, m.Digest, m.Again = "", digest, time.Time{}
 }
 
 // mirrorPlace is where a plan wants its mirror: on another cluster also how that is reached, since
@@ -113,27 +115,11 @@ func moved(m store.Mirror, known *store.CachedPlan) bool {
 	return known.Spec.Target == nil || *m.On != *known.Spec.Target || m.Prefix != known.Spec.MirrorPrefix || !reflect.DeepEqual(m.Cluster, known.Cluster())
 }
 
-// takeMirror takes the mirror of a plan away from where it stands, as far as this agent knows
-// of it: the plan is gone, or wants it elsewhere. What cannot be taken away stays.
-func (c *Controller) takeMirror(ctx context.Context, k types.NamespacedName) {
-	known := c.Stores.Plans.Memory(k)
-	if known == nil || known.Mirror.On == nil || known.Mirror.Digest == "" {
-		return
-	}
-	values := map[string]any{}
-	for _, suffix := range annotations.MirrorSuffixes() {
-		values[annotations.Mirror(known.Mirror.Prefix, k.Name, suffix)] = nil
-	}
-	if problem := c.patchMirror(ctx, k.Namespace, *known.Mirror, false, values); problem != "" {
-		c.Telemetry.Log.Info("a mirror stays where its plan does not want it any more", "plan", k.String(), "why", problem)
-	}
-}
-
-// patchMirror says why it could not write, where that is so; the plan goes on.
-func (c *Controller) patchMirror(ctx context.Context, namespace string, m store.Mirror, awaited bool, values map[string]any) (problem string) {
+// patchMirror is why it could not write, where that is so; the plan goes on.
+func (c *Controller) patchMirror(ctx context.Context, namespace string, m store.Mirror, awaited bool, values map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": values}})
 	if err != nil {
-		return err.Error()
+		return fmt.Errorf("write a mirror as JSON: %w", err)
 	}
 	got, err := client.Ask(ctx, c.Clients.Accounts, client.Account{Namespace: namespace, Name: m.Account}, "", m.Cluster, func(ctx context.Context, from client.ClusterAccess) (*targets.Object, error) {
 		to, err := from.Resource(*m.On)
@@ -146,13 +132,10 @@ func (c *Controller) patchMirror(ctx context.Context, namespace string, m store.
 		}
 		return targets.Slim(got, from.Where()), nil
 	})
-	if err != nil {
-		return err.Error()
-	}
-	if awaited {
+	if err == nil && awaited {
 		c.Watches.Targets.Expectations().Expect(got.ObjectID(), got.ResourceVersion)
 	}
-	return ""
+	return err
 }
 
 func mirrorWord(p run.Phase) string {

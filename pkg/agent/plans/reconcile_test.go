@@ -729,9 +729,14 @@ func TestARunThatTheAPIServerDoesNotTake(t *testing.T) {
 		entries   []string // while it is refused
 		condition string
 		mended    []string // when it would be taken
+		said      string   // of the run
 	}{
+		"a dry run": {
+			spec: "dryRun: true\n" + hook, ask: func(w *world) { w.says("nightly", annotations.Trigger, "now") }, code: 422, said: "The API server refuses run " + nameOf("nightly", "now") + " (manual, dry run), and ",
+			entries: []string{"00:00 open manual"}, condition: "True NotTaken", mended: []string{"00:00 open manual"},
+		},
 		"a token waits while it is refused as it is": {
-			spec: hook, ask: func(w *world) { w.says("nightly", annotations.Trigger, "now") }, code: 422,
+			spec: hook, ask: func(w *world) { w.says("nightly", annotations.Trigger, "now") }, code: 422, said: "The API server refuses run " + nameOf("nightly", "now") + " (manual), and ",
 			entries: []string{"00:00 open manual"}, condition: "True NotTaken", mended: []string{"00:00 open manual"},
 		},
 		"a slot that would never be taken is missed": {
@@ -751,7 +756,7 @@ func TestARunThatTheAPIServerDoesNotTake(t *testing.T) {
 				if got := w.condition("nightly", "RunRefused"); got != c.condition || len(w.runs("nightly")) > 0 {
 					w.Errorf("RunRefused is %q, runs %q", got, w.runs("nightly"))
 				}
-				w.wantEvent("Warning RunRefused nightly:")
+				w.wantEvent("Warning RunRefused nightly: " + c.said)
 				mend()
 				w.after(time.Minute)
 				w.expect("when it would be taken", "nightly", c.mended...)
@@ -936,6 +941,49 @@ func TestTheMirrorLeavesWithItsPlan(t *testing.T) {
 }
 
 // A dry run did nothing to the target: whoever looks there sees what really ran.
+// Whoever takes a mirror away may be refused, or not answered, for a while.
+func TestTheMirrorLeavesWhenItCan(t *testing.T) {
+	const key = "mirror.maint.dev/nightly-next-run"
+	for name, c := range map[string]struct {
+		refused time.Duration // so long
+		then    func(w *world)
+		stays   bool
+	}{
+		"the API server comes back":   {refused: 3 * time.Minute, then: func(w *world) { w.api.Delete("configmaps", shop, "nightly") }},
+		"it does not":                 {refused: time.Hour, stays: true, then: func(w *world) { w.api.Delete("configmaps", shop, "nightly") }},
+		"the plan has another prefix": {refused: 3 * time.Minute, then: func(w *world) { w.plan("nightly", orders+"mirrorPrefix: example.org\n"+tenMins+hook) }},
+		"the plan is made anew, of the name": {refused: 3 * time.Minute, then: func(w *world) {
+			w.api.Delete("configmaps", shop, "nightly")
+			w.after(time.Second)
+			w.plan("nightly", orders+"mirrorPrefix: example.org\n"+tenMins+hook)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.api.Put(deployment(true, nil))
+				w.plan("nightly", orders+tenMins+hook)
+				w.begins()
+				w.after(5 * time.Second)
+				stands := func() bool { return w.api.Get("deployments", shop, "orders").GetAnnotations()[key] != "" }
+				if !stands() {
+					w.Fatal("there is no mirror")
+				}
+				mend := w.api.Refuse(agenttest.When{Verb: "patch", Resource: "deployments"}, agenttest.Always, 503, "not now")
+				c.then(w)
+				w.after(c.refused)
+				if !stands() {
+					w.Fatal("it left although that was refused")
+				}
+				mend()
+				w.after(2 * time.Minute)
+				if stands() != c.stays {
+					w.Errorf("it stands: %t", stands())
+				}
+			})
+		})
+	}
+}
+
 func TestADryRunLeavesTheMirrorAlone(t *testing.T) {
 	mirrored := func(w *world) map[string]string {
 		out := map[string]string{}
@@ -1335,8 +1383,12 @@ func TestMetricsSayThatSomethingWaitsForAPlan(t *testing.T) {
 	play(t, func(w *world) {
 		w.api.Delete("serviceaccounts", shop, "maint-runner")
 		w.plan("nightly", tenMins+hook)
+		w.plan("rehearsed", "dryRun: true\n"+tenMins+hook)
 		a := w.begins()
 		waits := func(when string, want bool) {
+			if o := a.Stores.Gates.Subjects()[key("rehearsed")]; o == nil || o.Waits {
+				w.Errorf("%s: of a plan that changes nothing %+v", when, o)
+			}
 			o := a.Stores.Gates.Subjects()[key("nightly")]
 			if o == nil || o.Kind != "Plan" || o.Waits != want {
 				w.Errorf("%s: %+v", when, o)

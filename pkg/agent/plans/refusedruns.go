@@ -21,7 +21,7 @@ import (
 // taken, everything else without end.
 func (c *Controller) refuseRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, e ledger.Entry, refusal error) (retry time.Time, err error) {
 	if client.IsRejectedForGood(refusal) && e.Slot != nil {
-		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server refused run %s: %s", e.Run, refusal)
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server refused run %s: %s", runSaid(e), refusal)
 		return time.Time{}, c.Stores.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger {
 			return l.Close(e.Run, run.Missed, run.ReasonRefused, nil, c.Now())
 		})
@@ -37,8 +37,16 @@ func (c *Controller) refuseRun(ctx context.Context, k types.NamespacedName, cm *
 		return next, nil
 	}
 	if e.Refused == "" {
-		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server refuses run %s, and the agent tries again: %s", e.Run, document.Cut(refusal.Error(), document.MaxMessage))
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server refuses run %s, and the agent tries again: %s", runSaid(e), document.Cut(refusal.Error(), document.MaxMessage))
 	}
 	c.Queue.AddAfter(k, status.Delay) // what it waits for goes into the status
 	return next, c.Stores.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Refuse(e.Run, why.Refused) })
+}
+
+// runSaid names the run of a claim, with what asked for it.
+func runSaid(e ledger.Entry) string {
+	if e.Request == nil {
+		return e.Run
+	}
+	return e.Run + " (" + e.Request.Said() + ")"
 }

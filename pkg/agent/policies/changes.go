@@ -195,12 +195,12 @@ func lastStart(live []*store.LiveRun) time.Time {
 }
 
 // pendingOf is what a plan's live runs say of change: one that waits is blocked,
-// one at work or about to begin is initiated.
+// one at work or about to begin is initiated. A dry run changes nothing.
 func pendingOf(live []*store.LiveRun) int {
 	out := store.PendingNone
 	for _, l := range live {
 		switch {
-		case l.Broken != nil:
+		case l.Broken != nil, l.Head.Request.DryRun:
 		case l.Journal.HeldSince != nil, l.Journal.Phase == run.Pending && l.Journal.Waiting != "" && l.Journal.Waiting != run.WaitJitter:
 			return store.PendingBlocked
 		default:

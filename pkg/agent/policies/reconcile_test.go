@@ -482,6 +482,9 @@ func TestRecordsOfGatesHaveTheirPolicyLookedAt(t *testing.T) {
 func TestWhatRunsSayOfChange(t *testing.T) {
 	now := time.Now()
 	of := func(j run.Journal) *store.LiveRun { return &store.LiveRun{Journal: j} }
+	dry := func(j run.Journal) *store.LiveRun {
+		return &store.LiveRun{Journal: j, Head: run.Run{Request: run.Request{DryRun: true}}}
+	}
 	for name, c := range map[string]struct {
 		live []*store.LiveRun
 		want int
@@ -493,6 +496,8 @@ func TestWhatRunsSayOfChange(t *testing.T) {
 		"one waits for its window":                   {[]*store.LiveRun{of(run.Journal{Phase: run.Pending, Waiting: run.WaitWindow})}, store.PendingBlocked},
 		"one is held between two steps":              {[]*store.LiveRun{of(run.Journal{Phase: run.Running, HeldSince: &now})}, store.PendingBlocked},
 		"one is at work, and one waits":              {[]*store.LiveRun{of(run.Journal{Phase: run.Running}), of(run.Journal{Phase: run.Pending, Waiting: run.WaitWindow})}, store.PendingBlocked},
+		"a dry run is at work":                       {[]*store.LiveRun{dry(run.Journal{Phase: run.Running})}, store.PendingNone},
+		"a dry run waits for its window":             {[]*store.LiveRun{dry(run.Journal{Phase: run.Pending, Waiting: run.WaitWindow}), of(run.Journal{Phase: run.Running})}, store.PendingInitiated},
 		"one that cannot be read counts for nothing": {[]*store.LiveRun{{Broken: context.Canceled}}, store.PendingNone},
 	} {
 		if got := pendingOf(c.live); got != c.want {

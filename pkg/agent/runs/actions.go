@@ -63,7 +63,7 @@ func (c *Controller) pass(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		return steppool.Outcome{Note: func(j run.Journal) run.Journal { return steppool.Again(j, m.Path, c.Now()) }}, nil
 	}
 	out.Outcome = c.judge(l, m.Path, out.Outcome)
-	c.Telemetry.Metrics.StepPass(m.Step.Type, out.Outcome.State, c.Now().Sub(began))
+	c.Telemetry.Metrics.StepPass(l.Run, m.Step.Type, out.Outcome.State, c.Now().Sub(began))
 	if out.Outcome.State == executors.NotYet {
 		return c.notYet(l, m, out), nil
 	}

@@ -26,7 +26,7 @@ func (c *Controller) askGates(sig *workflow.Signals, l *store.CachedRun, cm *cor
 		return
 	}
 	if sig.Hold = c.holdOf(l, cm, in, now); sig.Hold == nil {
-		sig.Passed = c.passedBy(l, now)
+		sig.Passed, _ = c.passedBy(l, now)
 		sig.ClosesAt = c.closesAt(l, cm, in, now)
 	}
 }
@@ -49,21 +49,22 @@ func (c *Controller) closesAt(l *store.CachedRun, cm *corev1.ConfigMap, in inten
 	return time.Time{}
 }
 
-// passedBy is who let a run start through a closed gate, if it is closed.
-func (c *Controller) passedBy(l *store.CachedRun, now time.Time) *intent.Actor {
+// passedBy is who let a run start through a closed gate, if it is closed, and who opened it for a time.
+func (c *Controller) passedBy(l *store.CachedRun, now time.Time) (passed, allowed *intent.Actor) {
 	cm := c.Stores.Documents.Plan(l.PlanKey())
 	if cm == nil {
-		return nil
+		return nil, nil
 	}
 	in := c.Stores.Documents.Intent(cm)
 	q := in.Query(cm.Namespace, l.Run.Spec.Policies)
 	q.Bypass = nil
 	if l.Run.Request.OutsideWindow { // a namespace binds it all the same: only a bypass lets it through
 		if by := run.BypassedBy(c.Stores.Gates.Ask(q.OfNamespace()), run.Request{}, in, now); by != nil {
-			return by
+			return by, nil
 		}
 	}
-	return run.BypassedBy(c.Stores.Gates.Ask(q), l.Run.Request, in, now)
+	gate := c.Stores.Gates.Ask(q)
+	return run.BypassedBy(gate, l.Run.Request, in, now), run.AllowedBy(gate, l.Run.Request, now)
 }
 
 // AsksGate says whether a live run may be waiting for its gate.

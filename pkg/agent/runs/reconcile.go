@@ -243,7 +243,7 @@ func (c *Controller) approve(ctx context.Context, l *store.CachedRun, v trigger.
 
 func (c *Controller) start(ctx context.Context, l *store.CachedRun, v trigger.Admission, now time.Time, inDoubt bool) (time.Time, error) {
 	started := &store.CachedRun{Object: l.Object, Run: l.Run, Journal: trigger.Admitted(l.Journal, v, now)}
-	started.Journal.Passed = c.passedBy(l, now)
+	started.Journal.Passed, started.Journal.Allowed = c.passedBy(l, now)
 	wake, err := c.reconcileLive(ctx, started)
 	if c.isUnwritten(ctx, l, err, inDoubt) {
 		c.Stores.Locks.Release(l.Key().String()) // somebody else may be first
@@ -276,7 +276,7 @@ func (c *Controller) isUnwritten(ctx context.Context, l *store.CachedRun, err er
 // recordBypass sends an Event where a run started, or goes on, through a closed gate.
 func (c *Controller) recordBypass(l *store.CachedRun, by *intent.Actor, how string) {
 	if cm := c.Stores.Documents.Plan(l.PlanKey()); cm != nil && by != nil {
-		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s %s although change is not permitted: %s", l.Run.Name, how, by.SaidOrUnknown("let through"))
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s (%s) %s although change is not permitted: %s", l.Run.Name, l.Run.Request.Said(), how, by.SaidOrUnknown("let through"))
 	}
 }
 
@@ -368,7 +368,7 @@ func (c *Controller) mayChange(ctx context.Context, l *store.CachedRun) bool {
 // standing gathers what surrounds a pending run; with ledgerLostError, that its plan has no ledger.
 func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.AdmissionFacts, error) {
 	sig := c.signals(l)
-	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: sig.Approve.OfRun(), Reject: sig.Reject.OfRun(), Now: c.Now(), Abort: sig.Abort, Paused: sig.Held != "", Doubt: trigger.Doubt{Why: c.Clients.ClockDoubt()}, Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, c.siblings(l))}
+	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: sig.Approve.OfRun(), Reject: sig.Reject.OfRun(), Now: c.Now(), Abort: sig.Abort, Paused: sig.Paused, Doubt: trigger.Doubt{Why: c.Clients.ClockDoubt()}, Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, c.siblings(l))}
 	s.Doubt.From, s.Doubt.Until = c.Clients.Doubted()
 	ledger, err := c.Stores.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
 	if err != nil {

@@ -697,7 +697,16 @@ func TestAGateIsPassedWhereSomebodyLetsTheRunThrough(t *testing.T) {
 		w.cluster.Annotate(shop, nightly, annotations.Bypass, runName+": urgent")
 		w.plays()
 		w.ends(run.Succeeded, "")
-		w.wantEvent("Warning GateBypassed nightly: Run maint-run-nightly-1 started although change is not permitted: let through by somebody unknown: urgent")
+		w.wantEvent("Warning GateBypassed nightly: Run maint-run-nightly-1 (manual) started although change is not permitted: let through by somebody unknown: urgent")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.asked(oneHook, func(r *run.Run) { r.Request.DryRun = true })
+		w.cluster.Annotate(shop, nightly, annotations.ChangeStrategy, "Restrictive")
+		w.cluster.Annotate(shop, nightly, annotations.Bypass, runName+": urgent")
+		w.plays()
+		w.ends(run.Succeeded, "")
+		w.wantEvent("Warning GateBypassed nightly: Run maint-run-nightly-1 (manual, dry run) started although change is not permitted: let through by somebody unknown: urgent")
 	})
 }
 
@@ -725,7 +734,7 @@ func TestWhoseBypassLetARunOutsideOfItsWindowThrough(t *testing.T) {
 				if by := w.journal().Passed; by == nil || by.Name != c.want {
 					t.Errorf("let through by %+v", by)
 				}
-				w.wantEvent("Warning GateBypassed nightly: Run maint-run-nightly-1 started although change is not permitted: let through by " + c.want)
+				w.wantEvent("Warning GateBypassed nightly: Run maint-run-nightly-1 (must) started although change is not permitted: let through by " + c.want)
 			})
 		})
 	}

@@ -192,15 +192,15 @@ func (o *triggerOptions) willBeSeen(ctx context.Context, k *factory.Cluster, cm 
 	return o.findGate(ctx, k, cm)
 }
 
-// findBusy names the run that has to end before the agent handles the request. It says nothing where
-// the user may not read what decides.
+// findBusy names the run that has to end before the agent handles the request, or says that it cannot see it.
 func (o *triggerOptions) findBusy(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) {
 	live, err := k.RunsOf(ctx, cm, factory.ActiveOnly)
-	if err != nil || len(live) == 0 {
+	if err == nil && len(live) == 0 {
 		return
 	}
-	kept, err := k.Ledger(ctx, cm)
-	if err != nil {
+	kept, unread := k.Ledger(ctx, cm)
+	if err != nil || unread != nil {
+		o.words.waits += fmt.Sprintf("whether another run has to end before it cannot be seen: %v\n", cmp.Or(err, unread))
 		return
 	}
 	asked := cm.DeepCopy()

@@ -306,3 +306,13 @@ func requestedIn(out string) string {
 	name, _, _ := strings.Cut(rest, ":")
 	return name
 }
+
+// Who may not see what is at work is told so, and not left to think that nothing is.
+func TestTriggerSaysThatItCannotSeeWhatIsAtWork(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", ""), cmdtest.Agent())
+	o.Forbids("list", "configmaps", "")
+	got := o.Maint("trigger", "orders")
+	if got.Code != 0 || !strings.HasPrefix(got.Err, "whether another run has to end before it cannot be seen: list runs: configmaps is forbidden: ") {
+		t.Errorf("%+v", got)
+	}
+}

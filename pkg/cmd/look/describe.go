@@ -260,6 +260,9 @@ func (o *describeOptions) runLines(r view.Run) []string {
 	if by := r.Journal.Passed; by != nil {
 		pairs = append(pairs, "Gate", by.SaidOrUnknown("closed; let through"))
 	}
+	if by := r.Journal.Allowed; by != nil {
+		pairs = append(pairs, "Gate", by.SaidOrUnknown("opened for a time"))
+	}
 	if r.Journal.StartedAt != nil {
 		pairs = append(pairs, "Started", v.Both(*r.Journal.StartedAt))
 	}

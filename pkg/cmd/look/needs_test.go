@@ -79,9 +79,78 @@ func TestStatusForScriptsHasWhatNeedsSomebody(t *testing.T) {
 			}
 		})
 	}
-	for _, line := range []string{"status orders", "describe orders"} {
+	for _, line := range []string{"status orders", "describe orders", "status orders-a", "describe orders-a"} {
 		o := cmdtest.NewCluster(t, cmd.Run, append(full(), cmdtest.Agent(), cmdtest.Namespace("shop"), seen("orders", ""))...)
 		o.Line(line+" -o 'jsonpath={.needs[0].what}'").Is(t, cmdtest.Printed{Out: stuck})
+	}
+	for _, line := range []string{"status orders", "status orders-a"} {
+		o := cmdtest.NewCluster(t, cmd.Run, append(full(), cmdtest.Agent(), cmdtest.Namespace("shop"), seen("orders", ""))...)
+		if text := o.Line(line).Out; !strings.HasPrefix(text, "Needs somebody:\n  orders  "+stuck+"\n    "+frees+"\n") {
+			t.Errorf("%s begins with something else:\n%s", line, text)
+		}
+	}
+}
+
+// A run that is named begins with what it needs, and scripts find it there.
+func TestStatusOfARunBeginsWithWhatItNeeds(t *testing.T) {
+	const asks, answer = "run maint-run-orders-a is suspended in step hold", "'kubectl maint resume maint-run-orders-a'"
+	held := func(edits ...func(*view.Run)) runtime.Object {
+		r := cmdtest.RunOf(cmdtest.Record("hold", "suspend", run.StepRunning))
+		for _, e := range edits {
+			e(&r)
+		}
+		return cmdtest.RunObject(r, "maint-run-orders-a")
+	}
+	const alone = `[{"type":"RunStuck","status":"True","reason":"Stuck","message":"run maint-run-orders-a is left alone: it is not signed","lastTransitionTime":"2026-11-20T00:00:00Z"}]`
+	for _, c := range []struct {
+		name  string
+		world []runtime.Object
+		needs bool
+	}{
+		{"it is suspended", objects(held(), seen("orders", "")), true},
+		{"its plan is gone", objects(held()), true},
+		{"somebody aborts it", objects(held(), seen("orders", "", annotations.Abort, "maint-run-orders-a")), false},
+		{"the agent leaves it alone", objects(held(), seen("orders", "", annotations.StatusConditions, alone)), false},
+		{"it has ended", objects(held(func(r *view.Run) { r.Journal.Phase, r.Journal.FinishedAt = run.Aborted, cmdtest.Before(0) }), seen("orders", "")), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, append(c.world, cmdtest.Agent(), cmdtest.Namespace("shop"))...)
+			text := o.Line("status orders-a").Out
+			if is := strings.HasPrefix(text, "Needs somebody:\n  orders  "+asks+"\n    "+answer+"\n\nRun maint-run-orders-a"); is != c.needs {
+				t.Errorf("it needs somebody: %t\n%s", is, text)
+			}
+			want := ""
+			if c.needs {
+				want = asks + ": " + answer
+			}
+			o.Line("status orders-a -o 'jsonpath={range .needs[*]}{.what}: {.remedy}{end}'").Is(t, cmdtest.Printed{Out: want})
+		})
+	}
+}
+
+// Whether anybody is at work, and by which configuration, is told to scripts in the list, too.
+func TestTheAgentIsAmongWhatNeedsSomebodyForScripts(t *testing.T) {
+	silent := cmdtest.Agent()
+	silent.Data["heartbeat"] = "2026-11-19T00:00:00Z"
+	const line = "status -o 'jsonpath={range .items[?(@.kind==\"AgentStatus\")]}{.metadata.namespace}/{.metadata.name}:{range .needs[*]} {.what}: {.remedy}{end}{end}'"
+	for name, c := range map[string]struct {
+		world []runtime.Object
+		want  []string
+	}{
+		"it is at work": {objects(cmdtest.Agent()), nil},
+		"it is silent":  {objects(silent), []string{"maint-system/maint-agent: ", "the agent in namespace maint-system last showed itself", ": 'kubectl maint doctor'"}},
+		"it is broken":  {objects(cmdtest.Agent(), cmdtest.Configured("{maxParallelOperations: few}")), []string{"maint-system/maint-agent: the agent's configuration, ConfigMap maint-system/maint-agent, is invalid: ", ": 'kubectl maint doctor'"}},
+	} {
+		o := cmdtest.NewCluster(t, cmd.Run, append(c.world, cmdtest.Namespace("shop"), seen("orders", ""))...)
+		got := o.Line(line)
+		for _, want := range c.want {
+			if !strings.Contains(got.Out, want) {
+				t.Errorf("%s: %q is missing: %+v", name, want, got)
+			}
+		}
+		if c.want == nil && got.Out != "" {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -205,7 +206,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		}
 		r = k.Answered(ctx, r)
 		v := o.newPrinter(view.PlanZone(r.Run.Spec, o.Zone))
-		lines := append([]string{v.Bold("Run "+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
+		lines := slices.Concat(v.NeedLines(needsOfRun(ctx, k, v, r)), []string{v.Bold("Run "+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r)))
 		return view.LinesOf(view.RunResource(r), lines...), print.RunUpdates(r), nil
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
@@ -225,7 +226,8 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 	}
 	left := o.needed.look(ctx, o.Now(), k, &p)
 	v := o.newPrinter(view.PlanZone(p.Spec, o.Zone))
-	lines := append(v.NeedLines(append(v.PlanNeeds(p), leftCordoned(v, left)...)), v.PlanLines(p, false)...)
+	needs := slices.Concat(v.PlanNeeds(p), stuckRollouts(v, p.Active, fleetOf(ctx, k, p.Active...)), leftCordoned(v, left))
+	lines := append(v.NeedLines(needs), v.PlanLines(p, false)...)
 	return view.LinesOf(view.PlanResource(p), lines...), v.PlanUpdates(p), nil
 }
 
@@ -323,7 +325,7 @@ func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []vi
 	for _, p := range plans {
 		v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
 		p.Deleting = false // the namespace says so itself
-		add(view.PlanResource(p), p.Object.Namespace, append(v.PlanNeeds(p), stuckRollouts(v, p, fleet)...))
+		add(view.PlanResource(p), p.Object.Namespace, append(v.PlanNeeds(p), stuckRollouts(v, p.Active, fleet)...))
 	}
 	for _, s := range sleepers {
 		add(view.SleeperResource(s), s.Namespace, o.printer(s.Zone(), s.Namespace).SleeperNeeds(s))
@@ -354,14 +356,34 @@ func failedFirst(n print.Need) int {
 }
 
 // stuckRollouts are the rollouts of a plan that go no further until somebody frees a place.
-func stuckRollouts(v print.Printer, p view.Plan, fleet []*corev1.Node) []print.Need {
+func stuckRollouts(v print.Printer, active []view.Run, fleet []*corev1.Node) []print.Need {
 	var out []print.Need
-	for _, r := range p.Active {
+	for _, r := range active {
 		for _, f := range rollout.Of(r, fleet, v.Now, v.Suggest()) {
 			if f.Stuck() {
-				out = append(out, print.Need{About: p.Object.Name, What: f.Said(r), Remedy: f.Remedy()})
+				out = append(out, print.Need{About: r.Run.Plan, What: f.Said(r), Remedy: f.Remedy()})
 			}
 		}
+	}
+	return out
+}
+
+// needsOfRun are what a run that is named needs of somebody, as beside its plan. What one asks for that
+// the agent leaves alone, nobody can give it.
+func needsOfRun(ctx context.Context, k *factory.Cluster, v print.Printer, r view.Run) []print.Need {
+	if r.Journal.Phase.Ended() {
+		return nil
+	}
+	out := v.RunNeeds(r)
+	for i := range out {
+		out[i].About = r.Run.Plan
+	}
+	if out = append(out, stuckRollouts(v, []view.Run{r}, fleetOf(ctx, k, r))...); len(out) == 0 {
+		return nil
+	}
+	cm, err := k.ConfigMaps(r.Run.Namespace).Get(ctx, r.Run.Plan, metav1.GetOptions{})
+	if err == nil && view.LeftAlone(cm, r.Run.Name) != "" {
+		return nil
 	}
 	return out
 }

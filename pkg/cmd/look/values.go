@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,7 +45,7 @@ func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print
 		if err != nil {
 			return nil, nil, err
 		}
-		return o.allValues(k, r), func(key stream.Key) bool { return o.unread(k, r, key) }, nil
+		return append(o.allValues(k, r), o.agentValue(r)...), func(key stream.Key) bool { return o.unread(k, r, key) }, nil
 	}
 	agent, err := o.agentNow(ctx, k)
 	o.warnOfAgent(agent, err)
@@ -72,6 +73,8 @@ func (o *statusOptions) unread(k *factory.Cluster, r reads, key stream.Key) bool
 	switch key.Kind {
 	case print.KindNodeStatus:
 		return r.nodesUnread
+	case print.KindAgentStatus:
+		return r.noAgent != nil
 	case print.KindNamespaceStatus:
 		name := strings.TrimPrefix(key.Name, "namespace/")
 		return r.around.Unread(name) && !r.around.ToldByAgent(name)
@@ -95,6 +98,29 @@ func left(ctx context.Context, k *factory.Cluster, name string, err error) bool 
 	}
 	cm, unread := k.ConfigMaps(k.Namespace).Get(ctx, bare, metav1.GetOptions{})
 	return unread == nil && !view.MayMean(kind, cm.Labels[annotations.LabelKind])
+}
+
+// agentValue is the agent where it needs somebody: nobody shows that one is at work, or its
+// configuration is broken. What scripts are told of changes says since when, and not for how long.
+func (o *statusOptions) agentValue(r reads) []print.Value {
+	var needs []print.Need
+	add := func(what string) {
+		needs = append(needs, print.Need{About: "agent", What: what, Remedy: o.Suggest().DoctorAll()})
+	}
+	switch since := r.agent.Heartbeat; {
+	case r.noAgent != nil || r.agent.Missing == "":
+	case o.streams() && !since.IsZero():
+		add("the agent in namespace " + r.agent.Namespace + " last showed itself " + since.UTC().Format(time.RFC3339))
+	default:
+		add(r.agent.Missing)
+	}
+	if r.config != "" {
+		add(r.config)
+	}
+	if len(needs) == 0 {
+		return nil
+	}
+	return []print.Value{{Kind: print.KindAgentStatus, Name: "agent/maint-agent", Body: print.HeldValue(r.agent.Namespace, "maint-agent", needs)}}
 }
 
 func (o *statusOptions) warnOfAgent(agent factory.AgentState, err error) {
@@ -125,7 +151,8 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 		if err != nil {
 			return print.Value{}, err
 		}
-		return runValue(print.RunValue(k.Answered(ctx, r))), nil
+		r = k.Answered(ctx, r)
+		return runValue(print.RunValue(r, needsOfRun(ctx, k, o.printer(view.PlanZone(r.Run.Spec, o.Zone), r.Run.Namespace), r)...)), nil
 	case annotations.KindHibernatePlan:
 		s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
 		body := o.printer(s.Zone(), s.Namespace).SleeperValue(s)
@@ -142,7 +169,7 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 	}
 	left := o.needed.look(ctx, o.Now(), k, &p)
 	v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
-	return o.planValue(p, fleetOf(ctx, k, p), leftCordoned(v, left)...), nil
+	return o.planValue(p, fleetOf(ctx, k, p.Active...), leftCordoned(v, left)...), nil
 }
 
 // allValues are the plans of both kinds, runs and restore data without a plan, paused or frozen
@@ -170,13 +197,13 @@ func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 
 func (o *statusOptions) planValue(p view.Plan, fleet []*corev1.Node, more ...print.Need) print.Value {
 	v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
-	return planValue(v.PlanValue(p, append(stuckRollouts(v, p, fleet), more...)...))
+	return planValue(v.PlanValue(p, append(stuckRollouts(v, p.Active, fleet), more...)...))
 }
 
-// fleetOf are all nodes, where a plan has a rollout at work; none where they may not be read.
-func fleetOf(ctx context.Context, k *factory.Cluster, p view.Plan) []*corev1.Node {
+// fleetOf are all nodes, where one of some runs has a rollout at work; none where they may not be read.
+func fleetOf(ctx context.Context, k *factory.Cluster, active ...view.Run) []*corev1.Node {
 	rolls := func(rec run.Record) bool { return rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning }
-	if !slices.ContainsFunc(p.Active, func(r view.Run) bool { return slices.ContainsFunc(r.Journal.Steps, rolls) }) {
+	if !slices.ContainsFunc(active, func(r view.Run) bool { return slices.ContainsFunc(r.Journal.Steps, rolls) }) {
 		return nil
 	}
 	list, _ := k.Nodes(ctx, "")
@@ -254,7 +281,8 @@ func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, agent
 		if err != nil {
 			return print.Value{}, err
 		}
-		body := print.RunInFull(k.Answered(ctx, r))
+		r = k.Answered(ctx, r)
+		body := print.RunInFull(r, needsOfRun(ctx, k, print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone)), r)...)
 		body.Events = events
 		return runValue(body), nil
 	}
@@ -278,7 +306,7 @@ func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, agent
 	}
 	source.LookForNeeded(ctx, k, &p)
 	v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
-	body := v.PlanValue(p, stuckRollouts(v, p, fleetOf(ctx, k, p))...)
+	body := v.PlanValue(p, stuckRollouts(v, p.Active, fleetOf(ctx, k, p.Active...))...)
 	body.Spec, body.Events = &p.Spec, events
 	if p.Ledger != nil {
 		body.History = p.Ledger.Recent

@@ -65,6 +65,10 @@ message: ""
 metadata:
   name: maint-run-orders-a
   namespace: shop
+needs:
+- remedy: '''kubectl maint approve maint-run-orders-a/ask'' or ''kubectl maint reject
+    maint-run-orders-a/ask'''
+  what: 'run maint-run-orders-a asks in step ask: waits for approval'
 phase: Running
 plan: orders
 questions:
@@ -106,7 +110,7 @@ func TestStatusStreamsLines(t *testing.T) {
 func TestAStreamHasNoLineForWhatOnlyTheClockChanged(t *testing.T) {
 	failed := cmdtest.Ledger(ledger.Ledger{Last: &ledger.LastRun{Name: "maint-run-orders-0", Phase: run.Failed, EndedAt: *cmdtest.Before(time.Hour)}})
 	closed := policyWith("shop", "night", frozen(later, "jane", "go-live")...)
-	for line, lines := range map[string]int{"status -w -o json": 7, "status orders -w -o json": 1, "status policy/night -w -o json": 1, "status node/busy -w -o json": 2, "status nights -w -o json": 1} {
+	for line, lines := range map[string]int{"status -w -o json": 8, "status orders -w -o json": 1, "status policy/night -w -o json": 1, "status node/busy -w -o json": 2, "status nights -w -o json": 1} {
 		t.Run(line, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -259,10 +263,10 @@ func TestAnOutageEndsNoStatusThatIsFollowed(t *testing.T) {
 }
 
 func TestDescribeForScripts(t *testing.T) {
-	kept := cmdtest.Ledger(ledger.Ledger{Totals: map[run.Result]int64{run.Ran: 3}, Recent: []ledger.Entry{{Kind: run.ByToken, Result: run.Ran, Run: "maint-run-orders-0", At: cmdtest.Now()}}})
+	kept := cmdtest.Ledger(ledger.Ledger{Totals: map[run.Result]int64{run.Ran: 3}, Outcomes: map[run.Phase]int64{run.Succeeded: 2, run.Failed: 1}, Recent: []ledger.Entry{{Kind: run.ByToken, Result: run.Ran, Run: "maint-run-orders-0", At: cmdtest.Now()}}})
 	for name, c := range map[string]struct{ line, want string }{
 		"a plan with its document": {"describe orders -o jsonpath={.spec.steps[0].type}", "suspend"},
-		"and how it ended before":  {"describe orders -o jsonpath={.history[0].run}/{.totals.Ran}", "maint-run-orders-0/3"},
+		"and how it ended before":  {"describe orders -o jsonpath={.history[0].run}/{.totals.Ran}/{.outcomes.Failed}", "maint-run-orders-0/3/1"},
 		"with its newest run":      {"describe orders -o jsonpath={.newestRun.metadata.name}:{.newestRun.steps[0].path}", "maint-run-orders-a:ask"},
 		"a run":                    {"describe orders-a -o name", "run/maint-run-orders-a\n"},
 		"a HibernatePlan":          {"describe nights -o jsonpath={.kind}/{.spec.targets[0].type}", "HibernatePlanStatus/noop"},

@@ -38,11 +38,11 @@ func Totals(l *ledger.Ledger) string {
 }
 
 // EntryEnd says how the run of an entry ended, and why if it did not succeed, or what others did
-// meanwhile if it did, or who kept its slot from running; empty if that is not kept.
+// meanwhile if it did, or what kept it from starting; empty if that is not kept.
 func EntryEnd(e ledger.Entry) string {
 	out := e.Outcome
 	if out == nil || e.Result != run.Ran {
-		return e.Said
+		return document.OneLine(e.Kept())
 	}
 	text := string(out.Phase)
 	if out.Duration.Duration > 0 {

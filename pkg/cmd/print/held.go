@@ -11,10 +11,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Kinds of values for namespaces and policies.
+// Kinds of values for namespaces, policies and the agent.
 const (
 	KindNamespaceStatus = "NamespaceStatus"
 	KindPolicyStatus    = "PolicyStatus"
+	KindAgentStatus     = "AgentStatus"
 )
 
 // KindRestoreStatus is restore data whose HibernatePlan is gone.
@@ -33,7 +34,7 @@ func RestoreValue(r view.Restore, needs []Need) RestoreStatus {
 	return RestoreStatus{Metadata: identityOf(r.Object.ObjectMeta), Plan: r.Of(), Target: r.Record.Target, Needs: needValues(needs)}
 }
 
-// HeldStatus is a namespace or a policy that is paused or frozen.
+// HeldStatus is a namespace or a policy that is paused or frozen, or an agent that needs somebody.
 type HeldStatus struct {
 	Metadata Identity    `json:"metadata"`
 	Needs    []NeedValue `json:"needs"`

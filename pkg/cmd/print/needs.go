@@ -77,7 +77,7 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 		if view.LeftAlone(p.Object, r.Run.Name) != "" || view.Unclaimed(p.Object, r.Run.Name) { // what it asks for, nobody can give it
 			continue
 		}
-		for _, n := range v.runNeeds(r) {
+		for _, n := range v.RunNeeds(r) {
 			add(n.What, n.Remedy)
 		}
 	}
@@ -146,11 +146,11 @@ func (v Printer) Frozen(in intent.Intent) string {
 	return ""
 }
 
-// runNeeds are for what a live run waits that somebody has to give.
-func (v Printer) runNeeds(r view.Run) []Need {
+// RunNeeds are for what a live run waits that somebody has to give.
+func (v Printer) RunNeeds(r view.Run) []Need {
 	name, named, j := r.Run.Name, r.Named(), r.Journal
 	switch {
-	case r.Said("aborted") != nil:
+	case r.Said("aborted") != nil, j.Phase.Ended():
 		return nil
 	case j.Waiting == run.WaitApproval && r.AnswerTo("") != nil:
 		return nil

@@ -73,6 +73,7 @@ type PlanStatus struct {
 	DryRun     bool                 `json:"dryRun,omitempty"` // its runs change nothing
 	Last       *ledger.LastRun      `json:"last,omitempty"`
 	Totals     map[run.Result]int64 `json:"totals,omitempty"`
+	Outcomes   map[run.Phase]int64  `json:"outcomes,omitempty"` // of the runs that started, by how they ended
 	Active     []RunStatus          `json:"active"`
 	Needs      []NeedValue          `json:"needs"`
 	Conditions []metav1.Condition   `json:"conditions,omitempty"`
@@ -111,7 +112,7 @@ func (v Printer) PlanValue(p view.Plan, more ...Need) PlanStatus {
 		out.Next = &p.Decision.Status.Next.At
 	}
 	if p.Ledger != nil {
-		out.Last, out.Totals = p.Ledger.Last, p.Ledger.Totals
+		out.Last, out.Totals, out.Outcomes = p.Ledger.Last, p.Ledger.Totals, p.Ledger.Outcomes
 	}
 	for _, r := range p.Active {
 		out.Active = append(out.Active, RunValue(r))
@@ -143,7 +144,7 @@ type RunStatus struct {
 	Questions   []string          `json:"questions,omitempty"` // RUN or RUN/STEP that wait for approval
 	NotPutBack  []string          `json:"notPutBack,omitempty"`
 	Steps       []StepStatus      `json:"steps"`
-	Needs       []NeedValue       `json:"needs,omitempty"` // of a run whose plan is gone, in lists
+	Needs       []NeedValue       `json:"needs,omitempty"` // of a run that is named, or whose plan is gone
 	Parameters  map[string]string `json:"parameters,omitempty"`
 	Spec        *plan.Spec        `json:"spec,omitempty"`
 	Changed     []run.Change      `json:"changed,omitempty"`
@@ -182,8 +183,8 @@ func RunValue(r view.Run, needs ...Need) RunStatus {
 }
 
 // RunInFull is a run for scripts with everything that is known of it.
-func RunInFull(r view.Run) RunStatus {
-	out := RunValue(r)
+func RunInFull(r view.Run, needs ...Need) RunStatus {
+	out := RunValue(r, needs...)
 	out.Parameters, out.Spec = r.Run.Request.Parameters, &r.Run.Spec
 	for i, rec := range r.Journal.Steps {
 		out.Steps[i].Outputs = rec.Outputs

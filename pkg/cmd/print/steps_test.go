@@ -167,7 +167,7 @@ func TestWhatStepsSayHasTheTimesOfPeople(t *testing.T) {
 	if head := offlineView().RunHead(r); !strings.HasSuffix(head, "opens at "+here+" (policy nights)") {
 		t.Error(head)
 	}
-	for _, need := range offlineView().runNeeds(r) {
+	for _, need := range offlineView().RunNeeds(r) {
 		if strings.Contains(need.What, until) {
 			t.Errorf("%s", need.What)
 		}

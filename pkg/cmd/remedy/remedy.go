@@ -90,7 +90,10 @@ func (c Commands) Approve(question string) string {
 // Describe tells everything about a plan or run.
 func (c Commands) Describe(name string) string { return c.line("describe %s", name) }
 
-// Doctor checks what a plan needs.
+// DoctorAll checks the agent and all that it needs.
+func (c Commands) DoctorAll() string { return c.plain("doctor") }
+
+// Doctor checks what one plan or policy needs.
 func (c Commands) Doctor(name string) string { return c.line("doctor %s", name) }
 
 // Drain asks for a node.

@@ -330,7 +330,7 @@ func outcome(e ledger.Entry) string {
 		case d.Step != "":
 		case d.What == ledger.OverrideApproved:
 			text += ", " + d.Said("approved")
-		case d.What == ledger.OverrideBypass || d.What == ledger.OverrideOutsideWindow:
+		case d.What == ledger.OverrideBypass || d.What == ledger.OverrideOutsideWindow || d.What == ledger.OverrideAllowed:
 			text += ", " + d.Said(d.What)
 		}
 	}

@@ -124,6 +124,8 @@ func TestHowAnEntryOfThePastIsSaid(t *testing.T) {
 		{"of an older agent, which did not keep how", ledger.Entry{Result: run.Ran, Reason: "schedule"}, "Ran: schedule", false, false},
 		{"it is not over", ledger.Entry{Result: run.Open, Run: "maint-run-orders-a"}, "its run is not over: maint-run-orders-a", false, false},
 		{"it was skipped", ledger.Entry{Result: run.Skipped, Reason: "paused"}, "Skipped: paused", true, false},
+		{"it was missed by a freeze", ledger.Entry{Result: run.Missed, Reason: "window", Said: "frozen by jane: CHG-1", Outcome: outcome(run.Aborted, "", "did not start within startDeadline 2s: frozen by jane: CHG-1")}, "Missed: did not start within startDeadline 2s: frozen by jane: CHG-1", true, true},
+		{"it was paused", ledger.Entry{Result: run.Skipped, Reason: "paused", Said: "paused by jane: CHG-1"}, "Skipped: paused by jane: CHG-1", true, false},
 		{"it was missed", ledger.Entry{Result: run.Missed, Reason: "deadline"}, "Missed: deadline", true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -119,7 +119,7 @@ func pastWords(e ledger.Entry) string {
 	case e.Result == run.Open:
 		return "its run is not over" + view.Prefix(": ", e.Run)
 	}
-	return string(e.Result) + view.Colon(cmp.Or(e.Said, e.Reason))
+	return string(e.Result) + view.Colon(cmp.Or(e.Kept(), e.Reason))
 }
 
 // sleptWords say what slept; empty: not known yet, or noted on the last entry of a longer sleep.

@@ -41,6 +41,9 @@ func (r *Run) Verified() []*bool {
 	if j.Passed != nil {
 		out = append(out, &j.Passed.Verified)
 	}
+	if j.Allowed != nil {
+		out = append(out, &j.Allowed.Verified)
+	}
 	if j.End != nil && j.End.By != nil {
 		out = append(out, &j.End.By.Verified)
 	}

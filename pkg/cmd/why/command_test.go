@@ -400,3 +400,33 @@ func TestWhyOfANodeSaysWhatTheAgentSaysOfItself(t *testing.T) {
 		})
 	}
 }
+
+// What a GitOps tool undoes of a template's steps it undoes of the plan.
+func TestWhyWarnsOfWhoUndoesWhatAStepChanges(t *testing.T) {
+	const target = "target: {apiVersion: apps/v1, kind: Deployment, name: orders}, "
+	const scales = "name: down, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0}"
+	document := func(kind, spec string) string {
+		return "{apiVersion: maint.dev/v1alpha1, kind: " + kind + ", spec: {" + spec + "}}"
+	}
+	template := cmdtest.Plan("hush", "", func(cm *corev1.ConfigMap) {
+		cm.Labels[annotations.LabelKind], cm.Data = annotations.KindStepTemplate, map[string]string{annotations.DataTemplate: document("StepTemplate", "steps: [{"+scales+"}]")}
+	})
+	for name, c := range map[string]struct {
+		spec string
+		step string
+	}{
+		"its own step":         {target + "steps: [{" + scales + "}]", "down"},
+		"a step of a template": {target + "steps: [{name: quiet, type: template/hush}]", "down"},
+		"it holds the tool":    {target + "holdOwners: true, steps: [{name: quiet, type: template/hush}]", ""},
+		"it may change":        {target + "onDrift: ignore, steps: [{name: quiet, type: template/hush}]", ""},
+	} {
+		owned := cmdtest.Deployment("orders")
+		owned.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
+		p := cmdtest.Plan("orders", "", func(cm *corev1.ConfigMap) { cm.Data[annotations.DataPlan] = document("Plan", c.spec) })
+		got := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), p, template, owned).Maint("why", "orders")
+		said := strings.Contains(got.Err, "keeps Deployment/orders as Git has it, and may undo what step ")
+		if said != (c.step != "") || said && !strings.Contains(got.Err, c.step) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -39,6 +39,7 @@ type whyOptions struct {
 	out    *print.Values
 	name   string
 	nodes  []*corev1.Node // all of them, where a rollout is explained
+	failed bool           // the run that was named has failed
 	faults exit.Faults
 }
 
@@ -141,13 +142,24 @@ type answer struct {
 // noteOwner warns of a tool that would undo what the plan's runs do. If the target may not be read,
 // it does not.
 func (o *whyOptions) noteOwner(ctx context.Context, k *factory.Cluster, p view.Plan) {
-	step, moves := view.MovesTarget(plan.Tree{Spec: p.Spec})
-	if !moves || p.Spec.OnDrift == plan.DriftIgnore {
+	if p.Spec.Target == nil || p.Spec.OnDrift == plan.DriftIgnore || !mayMove(p.Spec) {
 		return
 	}
-	if owner, err := k.OwnerOf(ctx, p.Object.Namespace, *p.Spec.Target); err == nil && owner != "" {
+	owner, err := k.OwnerOf(ctx, p.Object.Namespace, *p.Spec.Target)
+	if err != nil || owner == "" {
+		return
+	}
+	templates := source.TemplatesOf(ctx, o.Factory, k, p.Object.Namespace, p.Spec)
+	if step, moves := view.MovesTarget(plan.Tree{Spec: p.Spec, Templates: templates}); moves {
 		fmt.Fprintf(o.ErrOut, "warning: %s keeps %s as Git has it, and may undo what step %s does while a run lives: holdOwners: true in the plan suspends it meanwhile\n", owner, p.Spec.Target, step.Name)
 	}
+}
+
+// mayMove says whether a plan's own steps change its target, or those of a template, which are still to be read.
+func mayMove(spec plan.Spec) bool {
+	_, moves := view.MovesTarget(plan.Tree{Spec: spec})
+	plan.Tree{Spec: spec}.Walk(func(s plan.Step) { moves = moves || strings.HasPrefix(s.Type, plan.TemplatePrefix) })
+	return moves
 }
 
 // leftCordoned says which nodes a run of the plan left cordoned.
@@ -196,6 +208,7 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster, agent fact
 		return s, o.planIsGone(ctx, k, r)
 	}
 	if err == nil && r.Journal.Phase.Ended() && o.out.Lines() {
+		o.failed = r.Journal.Phase == run.Failed
 		fmt.Fprintf(o.Out, "run %s of plan %s: %s\n", r.Run.Name, r.Run.Plan, print.New(o.Env, s.Zone).RunHead(r))
 	}
 	return s, err
@@ -234,7 +247,7 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, a answer) error {
 	if refused := refusedRollback(p); refused != "" {
 		fmt.Fprintf(o.Out, "%s\n   ask for another run with %s\n", refused, o.Suggest().RollbackTo(p.Object.Name))
 	}
-	failed := o.reportFailed(p, v, a.retry)
+	failed := o.reportFailed(p, v, a.retry) || o.failed
 	for i, found := range a.list {
 		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, document.OneLine(found.what), found.remedy)
 	}

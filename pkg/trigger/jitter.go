@@ -1,4 +1,4 @@
-package schedule
+package trigger
 
 import (
 	"crypto/sha256"
