@@ -134,8 +134,22 @@ func (o *answerOptions) asked(r view.Run) (string, error) {
 	}
 }
 
+// stepOf finds a step by its path, or by its name if that is unique.
+func stepOf(r view.Run, step string) (*run.Record, error) {
+	paths := view.StepsNamed(r, step)
+	switch said := r.Said("aborted"); {
+	case said != nil:
+		return nil, exit.Errorf(exit.CodeNotNow, "run %s: %s", r.Run.Name, said)
+	case len(paths) == 0:
+		return nil, fmt.Errorf("run %s has no step %q; it has %s", r.Run.Name, step, strings.Join(view.Paths(r), ", "))
+	case len(paths) > 1:
+		return nil, exit.Errorf(exit.CodeUsage, "run %s has %d steps %q: name one of %s", r.Run.Name, len(paths), step, strings.Join(paths, ", "))
+	}
+	return r.Journal.Record(paths[0]), nil
+}
+
 func (o *answerOptions) askedStep(r view.Run) (string, error) {
-	rec, err := view.StepOf(r, o.step)
+	rec, err := stepOf(r, o.step)
 	if err != nil {
 		return "", err
 	}

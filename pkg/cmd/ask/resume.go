@@ -354,7 +354,7 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	}
 	about, wanted, not := r, cm.Name, "run "+cm.Name+" is not suspended now"+view.Colon(print.New(o.Env, o.Zone).RunHead(r))
 	if step != "" {
-		rec, err := view.StepOf(r, step)
+		rec, err := stepOf(r, step)
 		if err != nil {
 			return err
 		}
@@ -397,7 +397,7 @@ func (o *resumeOptions) askRun(ctx context.Context, k *factory.Cluster, r view.R
 func (o *resumeOptions) resumeEnded(ctx context.Context, k *factory.Cluster, r view.Run, step string) error {
 	wanted, j := r.Run.Name, r.Journal
 	if step != "" {
-		rec, err := view.StepOf(r, step)
+		rec, err := stepOf(r, step)
 		if err != nil {
 			return err
 		}

@@ -156,9 +156,8 @@ func (o *triggerOptions) check(ctx context.Context, k *factory.Cluster, cm *core
 	if err != nil {
 		return err
 	}
-	var f exit.Faults
-	view.CheckParameters(spec, o.parameters.values, &f)
-	if err := f.Err(); err != nil {
+	faults := exit.Faults(view.ParameterFaults(spec, o.parameters.values))
+	if err := faults.Err(); err != nil {
 		return err
 	}
 	if o.Client() {

@@ -1,14 +1,12 @@
 package view
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -101,20 +99,6 @@ func (r Run) AnswersSaid() string {
 		said[i] = a.String()
 	}
 	return strings.Join(said, "; ")
-}
-
-// StepOf finds a step by its path, or by its name if that is unique.
-func StepOf(r Run, step string) (*run.Record, error) {
-	paths := StepsNamed(r, step)
-	switch said := r.Said("aborted"); {
-	case said != nil:
-		return nil, exit.Errorf(exit.CodeNotNow, "run %s: %s", r.Run.Name, said)
-	case len(paths) == 0:
-		return nil, fmt.Errorf("run %s has no step %q; it has %s", r.Run.Name, step, strings.Join(Paths(r), ", "))
-	case len(paths) > 1:
-		return nil, exit.Errorf(exit.CodeUsage, "run %s has %d steps %q: name one of %s", r.Run.Name, len(paths), step, strings.Join(paths, ", "))
-	}
-	return r.Journal.Record(paths[0]), nil
 }
 
 // ApprovalWords say that a run, or a step of it, waits for approval, by the agent's message.

@@ -1,20 +1,20 @@
 package view
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// CheckParameters tells which parameters of a run are missing, or are none of its plan.
-func CheckParameters(spec plan.Spec, given map[string]string, f *exit.Faults) {
+// ParameterFaults say which parameters of a run are missing, or are none of its plan.
+func ParameterFaults(spec plan.Spec, given map[string]string) (out []string) {
 	var names []string
 	for _, p := range spec.Parameters {
 		names = append(names, p.Name)
 		if _, ok := given[p.Name]; !ok && p.Default == nil {
-			f.Add("the plan's parameter %s has no default: give --param %s=…", p.Name, p.Name)
+			out = append(out, fmt.Sprintf("the plan's parameter %s has no default: give --param %s=…", p.Name, p.Name))
 		}
 	}
 	for name := range given {
@@ -22,10 +22,11 @@ func CheckParameters(spec plan.Spec, given map[string]string, f *exit.Faults) {
 			continue
 		}
 		if len(names) == 0 {
-			f.Add("--param %s: the plan has no parameters", name)
+			out = append(out, fmt.Sprintf("--param %s: the plan has no parameters", name))
 			continue
 		}
-		f.Add("--param %s: the plan has no such parameter; it has %s", name, strings.Join(names, ", "))
+		out = append(out, fmt.Sprintf("--param %s: the plan has no such parameter; it has %s", name, strings.Join(names, ", ")))
 	}
-	slices.Sort(*f)
+	slices.Sort(out)
+	return out
 }
