@@ -62,10 +62,10 @@ func (a *Agent) readKey(ctx context.Context) {
 	}
 }
 
-// ledgerForged says on a plan that its ledger does not count.
+// ledgerForged says on a plan or a HibernatePlan that its ledger does not count, or is gone.
 func (a *Agent) ledgerForged(pk types.NamespacedName, why error) {
 	a.options.Log.Warn("a ledger does not count", "plan", pk.String(), "why", why.Error())
-	if cm := a.memory.documents.Plan(pk); cm != nil {
+	if cm := a.memory.documents.Any(pk); cm != nil {
 		a.events.recorder.Event(cm, corev1.EventTypeWarning, "LedgerLost", document.Cut(why.Error()+"; a new one is created, and slots from before now do not run", document.MaxMessage))
 	}
 }
