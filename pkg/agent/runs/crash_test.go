@@ -441,6 +441,9 @@ func TestARunThatTheAgentDidNotSignIsLeftAlone(t *testing.T) {
 				w.plays()
 				w.did()
 				w.wantEvent("Warning RunBroken " + runName + ": This run is left alone: the run shop/" + runName + " does not count")
+				if !strings.Contains(strings.Join(w.events.All(), "\n"), "Else delete it and take its finalizer off: nothing of it is put back then. Where its plan's ledger has it open, no other run of that plan starts before") {
+					t.Errorf("the Event does not say what helps: %q", w.events.All())
+				}
 				if n := w.count("journal"); n > 0 {
 					t.Errorf("it was written %d times", n)
 				}

@@ -454,12 +454,20 @@ func (r *Runs) StuckOf(k types.NamespacedName) string {
 // leftAlone says why a run is left alone, and what helps.
 func leftAlone(l *LiveRun) string {
 	if forged := new(annotations.SignatureError); errors.As(l.Broken, &forged) {
-		return fmt.Sprintf("run %s is left alone, and nothing of it is put back: %s; if it is the agent's own, from a backup say, sign it with %s", l.Object.Name, l.Broken, intent.Command(l.Object.Namespace, "adopt", "run/"+l.Object.Name))
+		return fmt.Sprintf("run %s is left alone, and nothing of it is put back: %s", l.Object.Name, WhyUnsigned(l.Object, forged))
 	}
 	if errors.Is(l.Broken, annotations.ErrNewer) {
 		return fmt.Sprintf("run %s: %s until a version runs that can read it", l.Object.Name, l.Broken)
 	}
 	return fmt.Sprintf("run %s cannot be read and is left alone: %s; fix its ConfigMap, or delete it and take its finalizer off, and its cleanup does not run", l.Object.Name, l.Broken)
+}
+
+// WhyUnsigned says why the signature of a run does not count, and what helps: a new one, or its label.
+func WhyUnsigned(cm *corev1.ConfigMap, why *annotations.SignatureError) string {
+	if cm.Labels[annotations.LabelKind] != annotations.KindRun && !annotations.Unsigned(cm) {
+		return fmt.Sprintf("%s, and its label %s is gone; put it back with %s", why, annotations.LabelKind, intent.LabelAgain(cm.Namespace, cm.Name, annotations.LabelKind, annotations.KindRun))
+	}
+	return fmt.Sprintf("%s; if it is the agent's own, from a backup say, sign it with %s", why, intent.Command(cm.Namespace, "adopt", "run/"+cm.Name))
 }
 
 // IsRecorded says whether a run stands as Running in the status of its plan.

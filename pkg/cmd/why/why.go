@@ -450,13 +450,16 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 }
 
 // leftAlone says which runs the agent leaves alone, and takes them from those that are at work: what
-// one waits for does not come, and it keeps no other from starting.
+// one waits for does not come.
 func leftAlone(p *view.Plan, v print.Printer) (out []obstacle) {
 	all := view.AllLeftAlone(p.Object)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		hand := "fix or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
 		if strings.Contains(all[name], " adopt run/") {
 			hand = "to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back"
+		}
+		if strings.Contains(all[name], " label configmap ") {
+			hand = "the agent goes on with it then"
 		}
 		out = append(out, obstacle{v.Told(all[name]), hand})
 	}
