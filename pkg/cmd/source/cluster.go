@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -133,6 +134,16 @@ func RunsOfNode(ctx context.Context, c *factory.Factory, k *factory.Cluster) ([]
 	return runs, unseen, err
 }
 
+// PlansGone are the claimants of a node's cordon that are plans which do not exist. What may not be read may be there.
+func PlansGone(ctx context.Context, k *factory.Cluster, n nodes.Node) (out []string) {
+	for _, by := range view.CordonedFor(n) {
+		if _, err := k.ConfigMaps(by.Namespace).Get(ctx, by.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			out = append(out, nodes.PlanClaimant(by.Namespace, by.Name))
+		}
+	}
+	return out
+}
+
 // ReadNode reads everything about one node.
 func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, n *corev1.Node) (view.Node, error) {
 	runs, unseen, err := RunsOfNode(ctx, c, k)
@@ -141,6 +152,7 @@ func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 	}
 	out := view.Node{Node: annotations.Node(n), Subject: nodeSubject(ctx, c, k, agent, n), Unseen: unseen}
 	out.StepClaims = slices.DeleteFunc(view.StepClaims(runs), func(r view.StepClaim) bool { return r.Node != n.Name })
+	out.Gone = slices.DeleteFunc(PlansGone(ctx, k, out.Node), out.IsRolledBy)
 	return out, nil
 }
 

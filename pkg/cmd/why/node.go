@@ -39,6 +39,8 @@ type nodeQuestion struct {
 	agent      factory.AgentState
 	lets       map[string]string // a run that a bypass lets pass the closed gate of a node, by the node
 	unread     error             // why the limits are not known; nil: they are
+	cordoners  []annotations.CordonWriter
+	gone       []string // plans that the node is cordoned for and that do not exist, as claimants
 }
 
 // nodeAnswer is how a node stands, and what is in the way of whom.
@@ -117,7 +119,11 @@ func noRoom(of string, bears map[string]string, needs int) (obstacle, bool) {
 // leftCordoned are the plans for which the node is cordoned although no run of theirs has it: the
 // run failed, was aborted, or has no uncordon step.
 func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Node, rolling []string) {
-	if !n.Unschedulable || n.Cordon == nil {
+	if !n.Unschedulable {
+		return
+	}
+	if n.Cordon == nil {
+		out.stands("%s", q.cordonedByOthers(v, n.Name))
 		return
 	}
 	for _, by := range n.Cordon.By {
@@ -127,6 +133,11 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 			out.stands("%s: cordoned for it since %s; the agent there goes on with the node, and uncordons it", nodes.ClaimantName(by), v.When(n.Cordon.At))
 		case lives:
 			out.stands("%s: cordoned for it; its run %s goes on", nodes.ClaimantName(by), run)
+		case slices.Contains(q.gone, by):
+			out.add(
+				fmt.Sprintf("it is cordoned for %s since %s, and there is no such plan any more", nodes.ClaimantName(by), v.When(n.Cordon.At)),
+				fmt.Sprintf("nobody else uncordons it: 'kubectl uncordon %s'", n.Name),
+			)
 		case q.unseen.Of(by):
 			out.add(
 				fmt.Sprintf("it is cordoned for %s since %s, and %s", nodes.ClaimantName(by), v.When(n.Cordon.At), view.RunsUnseen),
@@ -139,6 +150,17 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 			)
 		}
 	}
+}
+
+// cordonedByOthers says who cordoned a node that is not cordoned for maintenance, as far as its managed
+// fields tell.
+func (q nodeQuestion) cordonedByOthers(v print.Printer, name string) string {
+	who := "not by us"
+	if n := len(q.cordoners); n > 0 {
+		by := q.cordoners[n-1]
+		who += ", but by " + by.Manager + " at " + v.When(by.At)
+	}
+	return fmt.Sprintf("cordoned, %s: it stays so after any maintenance; 'kubectl uncordon %s' opens it", who, name)
 }
 
 func (a *nodeAnswer) add(what, remedy string) {
@@ -373,7 +395,7 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 	for _, n := range list {
 		facts := annotations.Node(n)
 		if n.Name == name {
-			q.bears = n.Annotations
+			q.bears, q.cordoners, q.gone = n.Annotations, annotations.CordonWriters(n), source.PlansGone(ctx, k, facts)
 		}
 		facts.Gate, q.lets[n.Name] = nodeGate(c, around, agent, everywhere, n)
 		for i := range facts.Asked {
