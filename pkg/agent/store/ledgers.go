@@ -181,7 +181,15 @@ func (l *Ledgers) load(ctx context.Context, h *heldLedger, pk types.NamespacedNa
 	if err != nil {
 		return err
 	}
-	l.hold(ledgerKey{pk, uid}, h, cm, led)
+	if !led.IsOlder(h.ledger) {
+		l.hold(ledgerKey{pk, uid}, h, cm, led)
+		return nil
+	}
+	h.object, h.lost = cm, false // it is written at once: a new leader knows no other
+	if err := l.store(ctx, h, pk, h.ledger.WithPast(led)); err != nil {
+		return err
+	}
+	l.forged(pk, ledger.ErrOlder)
 	return nil
 }
 

@@ -429,6 +429,36 @@ func TestALedgerThatIsGoneIsTold(t *testing.T) {
 	}
 }
 
+// A backup is signed as it was; what the agent itself wrote since stays done.
+func TestALedgerThatIsPutBackFromABackupIsToldAndTakesNothingBack(t *testing.T) {
+	cluster, l := ledgers(t)
+	backup := cluster.ConfigMap("shop", ledgerName())
+	if err := l.Edit(t.Context(), pk(), planUID, func(l ledger.Ledger) ledger.Ledger {
+		l.Watermark = time.Unix(1000, 0).UTC()
+		return l.WithToken("second")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var told []error
+	l.forged = func(_ types.NamespacedName, why error) { told = append(told, why) }
+	backup.ResourceVersion = ""
+	cluster.Put(backup)
+	l.Invalidate(pk(), planUID)
+	for range 2 { // once is enough
+		led, err := l.Get(t.Context(), pk(), planUID)
+		if err != nil || !led.Watermark.Equal(time.Unix(1000, 0)) || !led.KnowsToken("second") {
+			t.Errorf("it reads %+v, %v", led, err)
+		}
+		l.Invalidate(pk(), planUID)
+	}
+	if got := stored(t, cluster); !got.Watermark.Equal(time.Unix(1000, 0)) || !got.KnowsToken("second") {
+		t.Errorf("there stands %+v", got)
+	}
+	if len(told) != 1 || !errors.Is(told[0], ledger.ErrOlder) {
+		t.Errorf("told %v", told)
+	}
+}
+
 // Somebody writes it while the agent holds it in memory.
 func TestALedgerThatIsForgedMeanwhileIsNotBelieved(t *testing.T) {
 	cluster, l := ledgers(t)
