@@ -473,9 +473,19 @@ func (o *whyOptions) invalid(p view.Plan, v print.Printer) (out []obstacle) {
 		out = append(out, obstacle{"the plan is invalid: " + f.String(), "fix it; " + o.Suggest().Lint() + " tells all faults"})
 	}
 	if c, bad := falseCondition(p, "Valid"); bad && len(out) == 0 { // what only the agent can see: its templates, its configuration
-		out = append(out, obstacle{"the plan is invalid: " + v.Told(c), "fix it; " + o.Suggest().Describe(p.Object.Name) + " tells all"})
+		hand := "fix it; " + o.Suggest().Describe(p.Object.Name) + " tells all"
+		if strings.Contains(c, "its ledger cannot be written") {
+			hand = unwritten(p.Object)
+		}
+		out = append(out, obstacle{"the plan is invalid: " + v.Told(c), hand})
 	}
 	return out
+}
+
+// unwritten is what helps a plan whose ledger the API server does not take.
+func unwritten(cm *corev1.ConfigMap) string {
+	name := annotations.LedgerName(cm.Name, string(cm.UID))
+	return fmt.Sprintf("make room in the quota, or fix what refuses it; if somebody made the ConfigMap immutable, only 'kubectl -n %s delete configmap %s' helps: a new ledger begins then, and what was before is not known", cm.Namespace, name)
 }
 
 // notReady is what a valid plan lacks.
