@@ -152,7 +152,7 @@ func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 	}
 	out := view.Node{Node: annotations.Node(n), Subject: nodeSubject(ctx, c, k, agent, n), Unseen: unseen}
 	out.StepClaims = slices.DeleteFunc(view.StepClaims(runs), func(r view.StepClaim) bool { return r.Node != n.Name })
-	out.Gone = slices.DeleteFunc(PlansGone(ctx, k, out.Node), out.IsRolledBy)
+	out.Gone = slices.DeleteFunc(PlansGone(ctx, k, out.Node), out.MayBeRolledBy)
 	return out, nil
 }
 

@@ -226,9 +226,9 @@ func CordonedFor(n nodes.Node) (out []types.NamespacedName) {
 	return out
 }
 
-// IsRolledBy says whether a run of a plan has the node, or still has to come to it.
-func (n Node) IsRolledBy(claimant string) bool {
-	return slices.ContainsFunc(n.StepClaims, func(c StepClaim) bool { return c.Claimant() == claimant })
+// MayBeRolledBy says whether a run of a plan has the node, or still has to come to it, for all that is known.
+func (n Node) MayBeRolledBy(claimant string) bool {
+	return n.Unseen.Of(claimant) || slices.ContainsFunc(n.StepClaims, func(c StepClaim) bool { return c.Claimant() == claimant })
 }
 
 // ClaimsOfNode are the claims on one node.

@@ -133,15 +133,15 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 			out.stands("%s: cordoned for it since %s; the agent there goes on with the node, and uncordons it", nodes.ClaimantName(by), v.When(n.Cordon.At))
 		case lives:
 			out.stands("%s: cordoned for it; its run %s goes on", nodes.ClaimantName(by), run)
-		case slices.Contains(q.gone, by):
-			out.add(
-				fmt.Sprintf("it is cordoned for %s since %s, and there is no such plan any more", nodes.ClaimantName(by), v.When(n.Cordon.At)),
-				fmt.Sprintf("nobody else uncordons it: 'kubectl uncordon %s'", n.Name),
-			)
 		case q.unseen.Of(by):
 			out.add(
 				fmt.Sprintf("it is cordoned for %s since %s, and %s", nodes.ClaimantName(by), v.When(n.Cordon.At), view.RunsUnseen),
 				"if none has, the plan's next run goes on with it; whoever may list ConfigMaps in its namespace sees its runs",
+			)
+		case slices.Contains(q.gone, by):
+			out.add(
+				fmt.Sprintf("it is cordoned for %s since %s, and there is no such plan any more", nodes.ClaimantName(by), v.When(n.Cordon.At)),
+				fmt.Sprintf("nobody else uncordons it: 'kubectl uncordon %s'", n.Name),
 			)
 		default:
 			out.add(
