@@ -109,14 +109,14 @@ type ActiveRun struct {
 
 // SaysOther says whether a plan's status says something else of a run than before. Its step stands on the
 // target, if there is one.
-func (is ActiveRun) SaysOther(was ActiveRun, target bool) bool {
-	if target && (was.Step != is.Step || was.Suspended != is.Suspended) {
+func (l ActiveRun) SaysOther(was ActiveRun, target bool) bool {
+	if target && (was.Step != l.Step || was.Suspended != l.Suspended) {
 		return true
 	}
-	if !was.Waits && !is.Waits && !was.Held && !is.Held {
-		return was.Stays != is.Stays
+	if !was.Waits && !l.Waits && !was.Held && !l.Held {
+		return was.Stays != l.Stays
 	}
-	return was.Waits != is.Waits || was.Held != is.Held || was.Message != is.Message || was.Stays != is.Stays
+	return was.Waits != l.Waits || was.Held != l.Held || was.Message != l.Message || was.Stays != l.Stays
 }
 
 // ActiveRunOf is a run as Decide looks at it.
