@@ -438,6 +438,9 @@ func TestWhoFollowsTheActorPolicy(t *testing.T) {
 			if got := slices.Contains(w.Watches(), "agent validatingadmissionpolicies"); got != want {
 				t.Errorf("of namespace %q it watches %q", namespace, w.Watches())
 			}
+			if got := w.ConfigMap(home, annotations.HeartbeatName).Data[annotations.HeartbeatWatches]; got != namespace {
+				t.Errorf("of namespace %q its heartbeat says %q", namespace, got)
+			}
 			if got := w.ConfigMap(home, annotations.HeartbeatName).Data[annotations.HeartbeatActors]; got != annotations.ActorsUnverified {
 				t.Errorf("of namespace %q, without the policy, its heartbeat says of actors %q", namespace, got)
 			}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -9,6 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
 // keyChanged has everything read again whose signature may count now, or no longer.
@@ -62,10 +64,14 @@ func (a *Agent) readKey(ctx context.Context) {
 	}
 }
 
-// ledgerForged says on a plan that its ledger does not count.
+// ledgerForged says on a plan or a HibernatePlan that its ledger does not count, or is gone.
 func (a *Agent) ledgerForged(pk types.NamespacedName, why error) {
 	a.options.Log.Warn("a ledger does not count", "plan", pk.String(), "why", why.Error())
-	if cm := a.memory.documents.Plan(pk); cm != nil {
-		a.events.recorder.Event(cm, corev1.EventTypeWarning, "LedgerLost", document.Cut(why.Error()+"; a new one is created, and slots from before now do not run", document.MaxMessage))
+	if cm := a.memory.documents.Any(pk); cm != nil {
+		reason, then := "LedgerLost", "; a new one is created, and slots from before now do not run"
+		if errors.Is(why, ledger.ErrOlder) {
+			reason, then = "LedgerWentBack", "; what the newer one had recorded stays done, and none of it runs again"
+		}
+		a.events.recorder.Event(cm, corev1.EventTypeWarning, reason, document.Cut(why.Error()+then, document.MaxMessage))
 	}
 }

@@ -31,13 +31,13 @@ const (
 	DataPreviousKey = "previous"
 )
 
-// HeartbeatKey names, in the heartbeat's data, the key that signs. A heartbeat without it
-// is of an agent that signed nothing.
+// HeartbeatKey names, in the heartbeat's data, the key that signs. Without it nothing was signed.
 const HeartbeatKey = "key"
 
 // HeartbeatActors says, in the heartbeat's data, whether the API server refuses false actors.
 // A heartbeat without it is of an agent that does not know.
 const (
+	HeartbeatWatches = "watches" // the only namespace that the agent watches; without it all
 	HeartbeatActors  = "actors"
 	ActorsVerified   = "verified"
 	ActorsUnverified = "unverified"

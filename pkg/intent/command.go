@@ -1,6 +1,7 @@
 package intent
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -59,4 +60,9 @@ func plain(r rune) bool {
 // unsayable says whether a character is not seen, or not what it seems.
 func unsayable(r rune) bool {
 	return r == utf8.RuneError || !unicode.IsPrint(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
+}
+
+// LabelAgain is the command by which a person puts a label of a ConfigMap back.
+func LabelAgain(namespace, name, key, value string) string {
+	return fmt.Sprintf("'kubectl -n %s label configmap %s %s=%s --overwrite'", Word(namespace), Word(name), key, value)
 }

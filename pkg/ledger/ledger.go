@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -127,7 +128,13 @@ type Ledger struct {
 	// Awake is why nothing slept in the off-window that a HibernatePlan was seen in last; nil: it slept,
 	// or an older agent wrote this.
 	Awake *Awake `json:"awake,omitempty"`
+	// BegunAnew is when this ledger was begun in place of one that is lost: what was before is not known.
+	// nil: it is the first, or an older agent wrote this.
+	BegunAnew *time.Time `json:"begunAnew,omitempty"`
 }
+
+// ErrGone is a ledger that a plan had, and that is not there any more.
+var ErrGone = errors.New("the ledger of the plan is gone: somebody deleted it")
 
 // LastRun is the newest run that ended after it had started.
 type LastRun struct {

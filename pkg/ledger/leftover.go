@@ -60,7 +60,7 @@ func leftovers(r run.Run, j run.Journal, now time.Time) []Leftover {
 		if rec.Restored != run.RestoreFailed && !open {
 			continue
 		}
-		l := Leftover{Run: r.Name, Step: rec.Path, Message: document.Cut(cmp.Or(rec.RestoreMessage, "was not put back: "+tornMessage), maxLeftoverText), Account: plan.Account(r.Spec), Type: rec.Type, At: now.UTC()}
+		l := Leftover{Run: r.Name, Step: rec.Path, Message: document.Cut(cmp.Or(rec.RestoreMessage, notPutBack(rec.Before)), maxLeftoverText), Account: plan.Account(r.Spec), Type: rec.Type, At: now.UTC()}
 		if _, elsewhere := r.Tree().ConnectorAt(rec.Path); len(rec.Before) <= maxLeftoverBytes && !elsewhere { // nobody looks at another cluster for ever: people say that they know
 			l.Before = rec.Before
 		}
@@ -73,6 +73,15 @@ func leftovers(r run.Run, j run.Journal, now time.Time) []Leftover {
 }
 
 const tornMessage = "the run's object was removed against its finalizer"
+
+// notPutBack says of a step of a run that was torn away to what it is to be restored, first of all: what is long
+// loses its end.
+func notPutBack(before json.RawMessage) string {
+	if was := foundText(before); was != "" {
+		return was + ", and was not put back: " + tornMessage
+	}
+	return "was not put back: " + tornMessage
+}
 
 // withLeftovers adds what a run left, the newest last. Beyond the bound the oldest
 // of them go: their runs said so in their own Events and messages.

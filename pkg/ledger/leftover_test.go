@@ -169,6 +169,34 @@ func TestOfATornRunOnlyStepsThatChangedSomethingLeaveIt(t *testing.T) {
 	}
 }
 
+// Whoever restores by hand what a torn run left has to know to what.
+func TestWhatATornRunLeftNamesWhatWasThere(t *testing.T) {
+	const torn = "was not put back: the run's object was removed against its finalizer"
+	field := func(key, before string) string {
+		return `{"path":[{"KEY":"spec"},{"KEY":"` + key + `"}]` + before + `}`
+	}
+	record := func(fields ...string) string {
+		return strings.ReplaceAll(`{"uid":"u","object":{"apiVersion":"apps/v1","kind":"Deployment","name":"orders"},"changes":[`+strings.Join(fields, ",")+`]}`, "KEY", "key")
+	}
+	replicas := field("replicas", `,"before":7,"after":0`)
+	for name, c := range map[string]struct{ before, want string }{
+		"a number":            {record(replicas), "Deployment/orders had spec.replicas 7, and " + torn},
+		"none":                {record(field("paused", "")), "Deployment/orders had spec.paused absent, and " + torn},
+		"a text":              {record(field("token", `,"before":"s3cret"`)), "Deployment/orders had spec.token (not shown here), and " + torn},
+		"many":                {record(replicas, replicas, replicas, replicas, replicas), "Deployment/orders had spec.replicas 7, spec.replicas 7, spec.replicas 7, and 2 more fields, and " + torn},
+		"a map that was made": {record(field("x", `,"made":true`)), torn},
+		"another world":       {`{"uid":"u"}`, torn},
+	} {
+		r := coretest.RunOf(t, "steps: [{name: s, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0, restoreAfter: true}}]")
+		r.Name = "run-1"
+		j := run.Journal{Phase: run.Running, StartedAt: coretest.On("02:00"), End: &run.End{Phase: run.Aborted, Reason: run.ReasonTornAway}, Steps: []run.Record{{Path: "s", Type: "scale", Phase: run.StepSucceeded, Before: []byte(c.before)}}}
+		got := claimed().Finish(r, j, coretest.Clock("02:30")).Left
+		if len(got) != 1 || got[0].Message != c.want {
+			t.Errorf("%s: left %+v", name, got)
+		}
+	}
+}
+
 func TestACleanupThatDidNotRunIsLeftByATornRunAlone(t *testing.T) {
 	torn := run.End{Phase: run.Aborted, Reason: run.ReasonTornAway}
 	stays := run.Record{Path: "s", Phase: run.StepSucceeded, Restored: run.RestoreFailed, RestoreMessage: "no right"}

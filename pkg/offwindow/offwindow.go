@@ -21,6 +21,7 @@ type Facts struct {
 	Now       time.Time
 	UID       string
 	Created   time.Time
+	Lost      bool   // it had a ledger, which is gone or does not count: nothing from before now is made up
 	Timetable string // tells apart when the plan sleeps
 	Table     *hibernate.Timetable
 	Skip      intent.Skip
@@ -34,7 +35,11 @@ type Facts struct {
 
 // First is the ledger of a plan that has none.
 func First(f Facts) ledger.Ledger {
-	return ledger.Ledger{PlanUID: f.UID, Watermark: f.Created.UTC(), Timetable: f.Timetable}
+	l := ledger.Ledger{PlanUID: f.UID, Watermark: f.Created.UTC(), Timetable: f.Timetable}
+	if f.Lost {
+		l.Watermark, l.BegunAnew = f.Now.UTC(), new(f.Now.UTC())
+	}
+	return l
 }
 
 // Pass records what became of the off-windows up to now, each once: of one that is not

@@ -209,3 +209,15 @@ func TestWhatIsLeftOfASkip(t *testing.T) {
 		}
 	}
 }
+
+// In place of a lost ledger nothing from before is made up, and it says that there was one.
+func TestTheLedgerInPlaceOfALostOne(t *testing.T) {
+	f := offwindow.Facts{Now: at(5, 12), UID: "u", Created: at(2, 12)}
+	if l := offwindow.First(f); !l.Watermark.Equal(f.Created) || l.BegunAnew != nil {
+		t.Errorf("the first is %+v", l)
+	}
+	f.Lost = true
+	if l := offwindow.First(f); !l.Watermark.Equal(f.Now) || l.BegunAnew == nil || !l.BegunAnew.Equal(f.Now) {
+		t.Errorf("the one after it is %+v", l)
+	}
+}

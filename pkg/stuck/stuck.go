@@ -33,10 +33,26 @@ type Alone struct {
 	Why  string // a sentence that begins with "run NAME"
 }
 
-// Unsigned is a run whose signature does not count.
-func Unsigned(namespace, name string, why error) Alone {
-	return Alone{name, fmt.Sprintf("run %s%s, and nothing of it is put back: %s; if it is the agent's own, from a backup say, sign it with %s", name, isAlone, why, intent.Command(namespace, "adopt", "run/"+name))}
+// Unsigned is a run whose signature does not count, for one of the reasons below.
+func Unsigned(name, why string) Alone {
+	return Alone{name, "run " + name + isAlone + ", and nothing of it is put back: " + why}
 }
+
+// WhyUnsigned is why a signature does not count that a new one takes the place of.
+func WhyUnsigned(namespace, name string, why error) string {
+	return fmt.Sprintf("%s; if it is the agent's own, from a backup say, sign it with %s", why, intent.Command(namespace, "adopt", "run/"+name))
+}
+
+// WhyUnlabelled is why a signature does not count that does again with the label of runs.
+func WhyUnlabelled(namespace, name string, why error) string {
+	return fmt.Sprintf("%s, and its label %s is gone; put it back with %s", why, labelKind, intent.LabelAgain(namespace, name, labelKind, kindRun))
+}
+
+// The label of a run, which annotations has as LabelKind and KindRun.
+const (
+	labelKind = "maint.dev/kind"
+	kindRun   = "run"
+)
 
 // Newer is a run that a newer version wrote.
 func Newer(name string, why error) Alone {

@@ -14,7 +14,7 @@ import (
 var errWhy = errors.New("it carries no signature; run z is left alone, it says")
 
 func TestWhatIsWrittenOfRunsLeftAloneIsReadAgain(t *testing.T) {
-	unsigned, newer, unread := stuck.Unsigned("shop", "r", errWhy), stuck.Newer("q", errors.New("shop/q was written by a newer version")), stuck.Unread("p", errors.New("no JSON"))
+	unsigned, newer, unread := stuck.Unsigned("r", stuck.WhyUnsigned("shop", "r", errWhy)), stuck.Newer("q", errors.New("shop/q was written by a newer version")), stuck.Unread("p", errors.New("no JSON"))
 	for name, c := range map[string]struct {
 		alone []stuck.Alone
 		waits string
@@ -43,7 +43,8 @@ func TestWhatIsWrittenOfRunsLeftAloneIsReadAgain(t *testing.T) {
 func TestFiftyRunsLeftAloneAreAllKnown(t *testing.T) {
 	var alone []stuck.Alone
 	for i := range 50 {
-		alone = append(alone, stuck.Unsigned("shop", fmt.Sprintf("maint-run-%s-%010d", strings.Repeat("p", 63), i), errWhy))
+		name := fmt.Sprintf("maint-run-%s-%010d", strings.Repeat("p", 63), i)
+		alone = append(alone, stuck.Unsigned(name, stuck.WhyUnsigned("shop", name, errWhy)))
 	}
 	message := stuck.Message(alone, "")
 	got := stuck.LeftAlone(message)
@@ -76,7 +77,7 @@ func TestWhoWaitsForARunIsKnownByIt(t *testing.T) {
 			t.Errorf("%q: not %t", message, want)
 		}
 	}
-	if !stuck.ToAdopt(stuck.Unsigned("shop", "r", errWhy).Why) || stuck.ToAdopt(stuck.Unread("r", errWhy).Why) {
+	if !stuck.ToAdopt(stuck.Unsigned("r", stuck.WhyUnsigned("shop", "r", errWhy)).Why) || stuck.ToAdopt(stuck.Unread("r", errWhy).Why) {
 		t.Error("who is to be signed is not known by it")
 	}
 }

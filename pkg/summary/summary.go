@@ -22,6 +22,8 @@ type Plan struct {
 	// Since is the instant from which on the entries are complete; nil: the ledger
 	// never dropped any.
 	Since *time.Time
+	// BegunAnew is when the ledger was begun in place of one that is lost; nil: none was.
+	BegunAnew *time.Time
 	// Windows are those of its policies that touch the report's time; nil where it has
 	// no policy.
 	Windows []Window
@@ -75,6 +77,8 @@ type Row struct {
 	// is counted whole where its last slot lies in it, else not at all.
 	Straddling int64      `json:"straddling,omitempty"`
 	Since      *time.Time `json:"since,omitempty"` // nothing older is remembered of it
+	// BegunAnew is when its ledger was begun in place of one that is lost: what was before is not known.
+	BegunAnew *time.Time `json:"begunAnew,omitempty"`
 	// Unread says that its ledger cannot be read: what ran is not known, and not counted.
 	Unread bool `json:"unread,omitempty"`
 	// LedgerFault says, after "its ledger", what is wrong with that.
@@ -134,6 +138,9 @@ func Of(plans []Plan, from, to time.Time) Report {
 		if p.Since != nil && p.Since.After(from) {
 			row.Since = p.Since
 		}
+		if p.BegunAnew != nil && p.BegunAnew.After(from) {
+			row.BegunAnew = p.BegunAnew
+		}
 		var starts []time.Time
 		row.MoreWindows = p.MoreWindows
 		sleeps := sleepsOf(p.Entries)
@@ -157,7 +164,7 @@ func Of(plans []Plan, from, to time.Time) Report {
 		}
 		row.Windows, row.WindowsUsed = len(p.Windows), used(p.Windows, starts)
 		row.LateMedian, row.LateMost = spread(row.late)
-		if row.any() || row.Windows > 0 || row.LedgerFault != "" {
+		if row.any() || row.Windows > 0 || row.LedgerFault != "" || row.BegunAnew != nil {
 			r.Rows = append(r.Rows, row)
 		}
 	}

@@ -394,6 +394,21 @@ func TestAPlanWhoseLedgerCannotBeReadIsInTheReport(t *testing.T) {
 	}
 }
 
+// Of a ledger that was begun in place of a lost one a report says that it is not all there was.
+func TestALedgerThatWasBegunAnewIsInTheReport(t *testing.T) {
+	plans := []summary.Plan{{Namespace: "shop", Name: "orders", BegunAnew: at("03:00")}, {Namespace: "shop", Name: "idle"}}
+	r := summary.Of(plans, *at("00:00"), *at("12:00"))
+	if len(r.Rows) != 1 || r.Rows[0].BegunAnew == nil {
+		t.Fatalf("%+v", r.Rows)
+	}
+	if note := r.Sections(func(t time.Time) string { return t.Format("15:04") })[0].Rows[0][13]; note != "its ledger begins anew at 03:00: what was before is not known" {
+		t.Error(note)
+	}
+	if r := summary.Of(plans, *at("04:00"), *at("12:00")); len(r.Rows) > 0 {
+		t.Errorf("of a later time: %+v", r.Rows)
+	}
+}
+
 // What a report cannot count exactly, it says.
 func TestAReportSaysWhatItDoesNotCount(t *testing.T) {
 	folded := func(first, last string) ledger.Entry {

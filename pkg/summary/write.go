@@ -76,6 +76,9 @@ func (r Row) note(when func(time.Time) string) string {
 	if r.LedgerFault != "" {
 		parts = append(parts, "its ledger "+r.LedgerFault)
 	}
+	if r.BegunAnew != nil {
+		parts = append(parts, "its ledger begins anew at "+when(*r.BegunAnew)+": what was before is not known")
+	}
 	if r.Since != nil {
 		parts = append(parts, "its ledger reaches back to "+when(*r.Since))
 	}

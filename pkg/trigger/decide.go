@@ -57,6 +57,7 @@ type State struct {
 	ResumeSeen time.Time
 	Ledger     *ledger.Ledger // nil: the plan is seen for the first time
 	LedgerLost bool           // it was seen before, and its ledger is gone
+	Copied     bool           // it was seen elsewhere: its status came with it, and here it had no ledger
 	Handled    string         // the last token that its status calls handled
 	// Earlier is the run that AsOf names; nil: there is none, or nobody has looked.
 	Earlier *Earlier
@@ -324,6 +325,9 @@ func (d *decider) begin() {
 	l := ledger.Ledger{PlanUID: d.f.Plan.UID, Watermark: d.created().UTC(), Schedules: d.f.Plan.Spec.Triggers.Schedules, Created: !d.f.Plan.Spec.Triggers.OnCreate}
 	if d.f.State.LedgerLost {
 		l.Watermark, l.Created = d.f.Now.UTC(), true
+		if !d.f.State.Copied {
+			l.BegunAnew = new(d.f.Now.UTC())
+		}
 	}
 	switch token := d.f.Plan.Intent.Token; {
 	case d.f.State.LedgerLost && d.f.State.Handled != "": // another one came after the plan was seen: it is new

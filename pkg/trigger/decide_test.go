@@ -568,8 +568,13 @@ func TestALostLedgerStartsNothing(t *testing.T) {
 		t.Errorf("%+v", d.Ledger)
 	}
 	d := trigger.Decide(coretest.Facts("05:30", scheduled("0 * * * *"), lost, token("t"), handled("t")))
-	if !d.Changed || !d.Ledger.Watermark.Equal(coretest.Clock("05:30")) || !d.Ledger.Created || !d.Ledger.KnowsToken("t") {
+	if !d.Changed || !d.Ledger.Watermark.Equal(coretest.Clock("05:30")) || !d.Ledger.Created || !d.Ledger.KnowsToken("t") || d.Ledger.BegunAnew == nil || !d.Ledger.BegunAnew.Equal(coretest.Clock("05:30")) {
 		t.Errorf("%+v", d.Ledger)
+	}
+	for what, e := range map[string]edit{"first": first, "copied": func(f *trigger.Facts) { lost(f); f.State.Copied = true }} {
+		if d := trigger.Decide(coretest.Facts("05:30", e)); d.Ledger.BegunAnew != nil {
+			t.Errorf("%s: it says that one is lost: %+v", what, d.Ledger)
+		}
 	}
 }
 

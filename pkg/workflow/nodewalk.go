@@ -300,7 +300,7 @@ func (a *advance) away(path string, list []run.Item, step plan.Step) string {
 		case item.Phase == run.StepFailed:
 			names = append(names, item.Name+" (failed here)")
 		default:
-			names = append(names, item.Name)
+			names = append(names, item.Name+" (cordoned or not Ready)")
 		}
 	}
 	return document.Few(names, few)

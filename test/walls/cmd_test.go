@@ -15,7 +15,7 @@ func cmdRooms() map[string][]string {
 		"terminal":   nil,
 		"instant":    {"exit"},
 		"remedy":     nil,
-		"view":       {"instant"},
+		"view":       {"exit", "instant"},
 		"factory":    {"exit", "instant", "remedy", "terminal", "view"},
 		"choice":     {"exit", "factory"},
 		"completion": {"factory", "view"},

@@ -123,6 +123,7 @@ func shapes() map[string]string {
 		"run.Request":                   "JSON of a run",
 		"summary.Row":                   "JSON of `report`",
 		"cmd/print.HibernatePlanStatus": "JSON of `status`",
+		"cmd/view.LedgerItem":           "JSON of `history`",
 		"cmd/print.PlanStatus":          "JSON of `status`",
 		"cmd/print.RunStatus":           "JSON of `status`",
 

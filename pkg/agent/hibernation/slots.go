@@ -107,9 +107,7 @@ func (c *Controller) slotFacts(ctx context.Context, k types.NamespacedName, cm *
 	if err != nil {
 		return f, err
 	}
-	if lost || v.ledger == nil && c.wasDecided(cm) { // nothing from before is made up
-		f.Created = f.Now
-	}
+	f.Lost = lost || v.ledger == nil && c.wasDecided(cm)
 	if f.Table != nil {
 		f.Timetable, err = digestOf(known.spec)
 	}

@@ -27,6 +27,7 @@ type Heartbeat struct {
 	Identity  string
 	Version   string
 	Pod       string        // empty: not known
+	Watches   string        // the only namespace that is watched; empty: all
 	Key       func() string // names the key that signs; nil: nothing is signed
 	Actors    func() string // whether false actors are refused, as annotations.HeartbeatActors; empty: not known yet
 	Now       func() time.Time
@@ -75,6 +76,9 @@ func (h Heartbeat) write(ctx context.Context, last *corev1.ConfigMap) (*corev1.C
 	data := map[string]string{"version": h.Version, "identity": h.Identity, "heartbeat": h.Now().UTC().Format(time.RFC3339)}
 	if h.Pod != "" {
 		data["pod"] = h.Pod
+	}
+	if h.Watches != "" {
+		data[annotations.HeartbeatWatches] = h.Watches
 	}
 	if h.Key != nil {
 		data[annotations.HeartbeatKey] = h.Key()

@@ -163,10 +163,8 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 	if err := c.noteEarlier(ctx, k, &f); err != nil {
 		return f, err
 	}
-	if f.State.LedgerLost = ledger == nil && wasDecided(cm); ledger == nil && !f.State.LedgerLost {
-		if f.State.LedgerLost, err = c.Stores.Ledgers.Lost(ctx, k, uid); err != nil {
-			return f, err
-		}
+	if err := c.noteLost(ctx, k, cm, &f); err != nil {
+		return f, err
 	}
 	f.State.Handled = cm.Annotations[annotations.StatusTrigger]
 	if token := f.Plan.Intent.Token; f.State.LedgerLost && token != "" && token != f.State.Handled {
@@ -188,6 +186,27 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 	return f, nil
 }
 
+// noteLost says of a plan without a ledger that it had one: its status says so, or one that does not
+// count is there, or a run, which a ledger always precedes.
+func (c *Controller) noteLost(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, f *trigger.Facts) error {
+	if f.State.Ledger != nil {
+		return nil
+	}
+	forged, err := c.Stores.Ledgers.Lost(ctx, k, f.Plan.UID)
+	if err != nil {
+		return err
+	}
+	here := forged || len(f.Live) > 0
+	f.State.LedgerLost = here || wasDecided(cm)
+	f.State.Copied = !here && c.broughtAlong(cm)
+	return nil
+}
+
+// broughtAlong says whether the status of a plan came with it: from a backup, or from what it was copied of.
+func (c *Controller) broughtAlong(cm *corev1.ConfigMap) bool {
+	return status.BroughtAlong(cm.Annotations[annotations.StatusConditions], cm.CreationTimestamp.Time, c.Clients.Ahead())
+}
+
 // wasDecided says whether an agent has decided over a plan before, and so gave it a
 // ledger: what it says of a plan that is not valid it says without one.
 func wasDecided(cm *corev1.ConfigMap) bool {
@@ -199,7 +218,7 @@ func wasDecided(cm *corev1.ConfigMap) bool {
 // status came with the plan, or the run that it asked for is there, of which an agent that died
 // had not said so in the status yet.
 func (c *Controller) answered(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, name string) (bool, error) {
-	if status.BroughtAlong(cm.Annotations[annotations.StatusConditions], cm.CreationTimestamp.Time, c.Clients.Ahead()) { // the token was never seen on this plan
+	if c.broughtAlong(cm) { // the token was never seen on this plan
 		return true, nil
 	}
 	switch _, err := c.Clients.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, name, metav1.GetOptions{}); {

@@ -606,8 +606,12 @@ func TestALedgerThatIsLostIsMadeAnew(t *testing.T) {
 		w.api.Delete("configmaps", shop, name)
 		a.LedgerLost(&lost.ObjectMeta)
 		w.after(2 * time.Second)
-		if w.api.ConfigMap(shop, name) == nil {
+		anew := w.api.ConfigMap(shop, name)
+		if anew == nil {
 			w.Fatal("there is none")
+		}
+		if l, err := annotations.ReadLedger(anew, "uid-nightly"); err != nil || l.BegunAnew == nil {
+			w.Errorf("it does not say that it begins anew: %+v (%v)", l, err)
 		}
 		w.after(10 * time.Minute)
 		w.expect("the next slot", "nightly", "00:10 open schedule")

@@ -224,7 +224,7 @@ func TestARunThatIsTornAwayEndsInTheLedgerAlone(t *testing.T) {
 				if got := w.closed(); got != c.closed || len(w.ledger().Open) > 0 || len(w.agent.Stores.Runs.OrphansOf(plan)) > 0 {
 					t.Errorf("its entry ended %q: %+v", got, w.ledger())
 				}
-				w.wantEvent("Warning RunTornAway " + runName + ": Run maint-run-nightly-1 was removed against its finalizer; its slot does not run again; its finally did not run")
+				w.wantEvent("Warning RunTornAway " + runName + ": Run maint-run-nightly-1 was removed against its finalizer; it does not run again; its finally did not run")
 				w.wantEvent("Warning RunTornAway nightly: ")
 				if last := w.ledger().Last; last == nil || last.Phase != run.Aborted {
 					t.Errorf("the last run is %+v", last)
@@ -252,7 +252,7 @@ func TestARunThatIsTornAwayWhileItsLedgerIsLostIsTold(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				w.wantEvent("Warning RunTornAway nightly: Run maint-run-nightly-1 was removed against its finalizer; its slot does not run again; " + c.want)
+				w.wantEvent("Warning RunTornAway nightly: Run maint-run-nightly-1 was removed against its finalizer; it does not run again; " + c.want)
 				if n := strings.Count(strings.Join(w.events.All(), "\n"), "RunTornAway nightly"); n != 1 {
 					t.Errorf("it is told %d times", n)
 				}
@@ -441,6 +441,9 @@ func TestARunThatTheAgentDidNotSignIsLeftAlone(t *testing.T) {
 				w.plays()
 				w.did()
 				w.wantEvent("Warning RunBroken " + runName + ": This run is left alone: the run shop/" + runName + " does not count")
+				if !strings.Contains(strings.Join(w.events.All(), "\n"), "Else delete it and take its finalizer off: nothing of it is put back then. Where its plan's ledger has it open, no other run of that plan starts before") {
+					t.Errorf("the Event does not say what helps: %q", w.events.All())
+				}
 				if n := w.count("journal"); n > 0 {
 					t.Errorf("it was written %d times", n)
 				}

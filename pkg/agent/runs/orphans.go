@@ -127,7 +127,7 @@ func closeOrphanEntry(led ledger.Ledger, e ledger.Entry, l *store.CachedRun, now
 // ReportOrphan says that a run was taken away, on what is left to say it on: the plan of its
 // name may be another, in a namespace that was made again for somebody else.
 func (c *Controller) ReportOrphan(run *corev1.ConfigMap, plan, name, what string) {
-	message := fmt.Sprintf("Run %s was removed against its finalizer; its slot does not run again; %s", name, what)
+	message := fmt.Sprintf("Run %s was removed against its finalizer; it does not run again; %s", name, what)
 	c.Telemetry.Events.Event(run, corev1.EventTypeWarning, "RunTornAway", message)
 	if cm := c.Stores.Documents.Plan(types.NamespacedName{Namespace: run.Namespace, Name: run.Labels[annotations.LabelPlan]}); cm != nil && cm.UID != run.UID && string(cm.UID) == plan {
 		c.Telemetry.Events.Event(cm, corev1.EventTypeWarning, "RunTornAway", message)

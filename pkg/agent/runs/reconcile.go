@@ -75,7 +75,7 @@ func (c *Controller) advance(ctx context.Context, k types.NamespacedName) (time.
 		return time.Time{}, c.abandon(ctx, l)
 	}
 	if l.Broken != nil {
-		c.Telemetry.Events.Event(l.Object, corev1.EventTypeWarning, "RunBroken", document.Cut(brokenRun(l.Broken), document.MaxMessage))
+		c.Telemetry.Events.Event(l.Object, corev1.EventTypeWarning, "RunBroken", document.Cut(brokenRun(l), document.MaxMessage))
 		return time.Time{}, nil
 	}
 	if c.Scope.DryRun && !l.Run.Request.DryRun { // an agent that may change something goes on with it
@@ -88,11 +88,11 @@ func (c *Controller) advance(ctx context.Context, k types.NamespacedName) (time.
 }
 
 // brokenRun says why a run is left alone, and what helps.
-func brokenRun(why error) string {
-	if unsigned := new(annotations.SignatureError); errors.As(why, &unsigned) {
-		return fmt.Sprintf("This run is left alone: %s. Delete it, or, if it is the agent's own from a backup, sign it with %s", why, intent.Command(unsigned.Namespace, "adopt", unsigned.Name))
+func brokenRun(l *store.CachedRun) string {
+	if unsigned := new(annotations.SignatureError); errors.As(l.Broken, &unsigned) {
+		return fmt.Sprintf("This run is left alone: %s. Else delete it and take its finalizer off: nothing of it is put back then. Where its plan's ledger has it open, no other run of that plan starts before", store.WhyUnsigned(l.Object, unsigned))
 	}
-	return fmt.Sprintf("This run cannot be read and is left alone: %s", why)
+	return fmt.Sprintf("This run cannot be read and is left alone: %s", l.Broken)
 }
 
 // errUnclaimed says that a run that has begun has no open entry in its plan's ledger: it

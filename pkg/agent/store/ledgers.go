@@ -40,7 +40,7 @@ const (
 type Ledgers struct {
 	kube kube.Interface
 	keys *keys.Store
-	// forged hears of each ledger that does not count.
+	// forged hears of each ledger that does not count, or that a plan had and is gone.
 	forged func(pk types.NamespacedName, why error)
 
 	mu     sync.Mutex // of what follows; never taken before that of a ledger is, and kept for no request
@@ -48,7 +48,7 @@ type Ledgers struct {
 	weight int // of all that are held
 }
 
-// NewLedgers has read none. forged hears of each that does not count.
+// NewLedgers has read none. forged hears of each that does not count, or is gone.
 func NewLedgers(kube kube.Interface, signed *keys.Store, forged func(pk types.NamespacedName, why error)) *Ledgers {
 	l := &Ledgers{kube: kube, keys: signed, forged: forged}
 	l.held, _ = lru.NewLRU(maxHeld, func(_ ledgerKey, gone *heldLedger) { l.weight -= gone.weight }) // its error is for limits below one
@@ -181,7 +181,15 @@ func (l *Ledgers) load(ctx context.Context, h *heldLedger, pk types.NamespacedNa
 	if err != nil {
 		return err
 	}
-	l.hold(ledgerKey{pk, uid}, h, cm, led)
+	if !led.IsOlder(h.ledger) {
+		l.hold(ledgerKey{pk, uid}, h, cm, led)
+		return nil
+	}
+	h.object, h.lost = cm, false // it is written at once: a new leader knows no other
+	if err := l.store(ctx, h, pk, h.ledger.WithPast(led)); err != nil {
+		return err
+	}
+	l.forged(pk, ledger.ErrOlder)
 	return nil
 }
 
@@ -222,29 +230,15 @@ func (l *Ledgers) Put(ctx context.Context, pk types.NamespacedName, uid string, 
 	if err := l.load(ctx, h, pk, uid); err != nil {
 		return err
 	}
-	if (was == nil) == h.there() || was != nil && !sameLedger(*was, h.ledger) {
+	if (was == nil) == h.there() || was != nil && !was.Same(h.ledger) {
 		return queue.ErrConflict
 	}
-	return l.store(ctx, h, pk, now)
-}
-
-// sameLedger compares what every write changes at one of.
-func sameLedger(a, b ledger.Ledger) bool {
-	if len(a.Open) != len(b.Open) || len(a.Recent) != len(b.Recent) || !a.Watermark.Equal(b.Watermark) || len(a.Tokens) != len(b.Tokens) ||
-		len(a.Rules) != len(b.Rules) || len(a.Seen) != len(b.Seen) || len(a.Left) != len(b.Left) || a.Shards != b.Shards {
-		return false
+	gone := h.object == nil && now.BegunAnew != nil
+	if err := l.store(ctx, h, pk, now); err != nil || !gone {
+		return err
 	}
-	for i := range a.Open {
-		if a.Open[i].Run != b.Open[i].Run || a.Open[i].Refused != b.Open[i].Refused {
-			return false
-		}
-	}
-	for r, n := range a.Totals {
-		if b.Totals[r] != n {
-			return false
-		}
-	}
-	return a.Created == b.Created && a.TargetReady == b.TargetReady
+	l.forged(pk, ledger.ErrGone)
+	return nil
 }
 
 // store writes the archive first, then the head: entries that stand in both

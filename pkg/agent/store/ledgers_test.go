@@ -214,35 +214,6 @@ func TestADecisionIsWrittenOnlyOnTheLedgerThatItWasMadeOn(t *testing.T) {
 	}
 }
 
-// What every write changes at one of tells two ledgers apart.
-func TestWhatMakesALedgerAnother(t *testing.T) {
-	is := ledger.Ledger{Open: []ledger.Entry{{Run: "a"}}, Recent: []ledger.Entry{{}}, Totals: map[run.Result]int64{run.Ran: 1}}
-	if !sameLedger(is, is) {
-		t.Fatal("it is not itself")
-	}
-	for what, edit := range map[string]func(*ledger.Ledger){
-		"a claim":          func(l *ledger.Ledger) { l.Open = []ledger.Entry{{Run: "a"}, {Run: "b"}} },
-		"another claim":    func(l *ledger.Ledger) { l.Open = []ledger.Entry{{Run: "b"}} },
-		"a refusal":        func(l *ledger.Ledger) { l.Open = []ledger.Entry{{Run: "a", Refused: "quota"}} },
-		"an end":           func(l *ledger.Ledger) { l.Recent = nil },
-		"a count":          func(l *ledger.Ledger) { l.Totals = map[run.Result]int64{run.Ran: 2} },
-		"the watermark":    func(l *ledger.Ledger) { l.Watermark = time.Unix(1, 0) },
-		"a token":          func(l *ledger.Ledger) { l.Tokens = []string{"t"} },
-		"a rule":           func(l *ledger.Ledger) { l.Rules = map[string]ledger.RuleState{"r": {}} },
-		"a mark":           func(l *ledger.Ledger) { l.Seen = []ledger.ObjectCheckpoint{{}} },
-		"a shard":          func(l *ledger.Ledger) { l.Shards = 1 },
-		"a leftover":       func(l *ledger.Ledger) { l.Left = []ledger.Leftover{{}} },
-		"the creation":     func(l *ledger.Ledger) { l.Created = true },
-		"a target's state": func(l *ledger.Ledger) { l.TargetReady = "u" },
-	} {
-		other := is
-		edit(&other)
-		if sameLedger(is, other) {
-			t.Errorf("%s makes no difference", what)
-		}
-	}
-}
-
 func TestEntriesThatAreManyGoToTheArchiveFirst(t *testing.T) {
 	cluster, l := ledgers(t)
 	end := func(i int) func(ledger.Ledger) ledger.Ledger {
@@ -440,6 +411,51 @@ func TestALedgerThatTheAgentDidNotSignCountsAsLost(t *testing.T) {
 				t.Error("nobody was told")
 			}
 		})
+	}
+}
+
+// Who made a ledger anew in place of one that is gone says so; a plan's first takes nobody's place.
+func TestALedgerThatIsGoneIsTold(t *testing.T) {
+	for what, begun := range map[string]*time.Time{"the first": nil, "anew": new(time.Unix(1, 0))} {
+		conn, _ := agenttest.New(t).Connect()
+		var told []error
+		l := NewLedgers(conn.Kube, agenttest.Keys(), func(_ types.NamespacedName, why error) { told = append(told, why) })
+		if err := l.Put(t.Context(), pk(), planUID, nil, ledger.Ledger{PlanUID: planUID, BegunAnew: begun}); err != nil {
+			t.Fatal(err)
+		}
+		if begun == nil && len(told) > 0 || begun != nil && (len(told) != 1 || !errors.Is(told[0], ledger.ErrGone)) {
+			t.Errorf("%s: told %v", what, told)
+		}
+	}
+}
+
+// A backup is signed as it was; what the agent itself wrote since stays done.
+func TestALedgerThatIsPutBackFromABackupIsToldAndTakesNothingBack(t *testing.T) {
+	cluster, l := ledgers(t)
+	backup := cluster.ConfigMap("shop", ledgerName())
+	if err := l.Edit(t.Context(), pk(), planUID, func(l ledger.Ledger) ledger.Ledger {
+		l.Watermark = time.Unix(1000, 0).UTC()
+		return l.WithToken("second")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var told []error
+	l.forged = func(_ types.NamespacedName, why error) { told = append(told, why) }
+	backup.ResourceVersion = ""
+	cluster.Put(backup)
+	l.Invalidate(pk(), planUID)
+	for range 2 { // once is enough
+		led, err := l.Get(t.Context(), pk(), planUID)
+		if err != nil || !led.Watermark.Equal(time.Unix(1000, 0)) || !led.KnowsToken("second") {
+			t.Errorf("it reads %+v, %v", led, err)
+		}
+		l.Invalidate(pk(), planUID)
+	}
+	if got := stored(t, cluster); !got.Watermark.Equal(time.Unix(1000, 0)) || !got.KnowsToken("second") {
+		t.Errorf("there stands %+v", got)
+	}
+	if len(told) != 1 || !errors.Is(told[0], ledger.ErrOlder) {
+		t.Errorf("told %v", told)
 	}
 }
 

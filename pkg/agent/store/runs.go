@@ -455,11 +455,19 @@ func leftAlone(l *LiveRun) stuck.Alone {
 	forged := new(annotations.SignatureError)
 	switch {
 	case errors.As(l.Broken, &forged):
-		return stuck.Unsigned(l.Object.Namespace, l.Object.Name, l.Broken)
+		return stuck.Unsigned(l.Object.Name, WhyUnsigned(l.Object, forged))
 	case errors.Is(l.Broken, annotations.ErrNewer):
 		return stuck.Newer(l.Object.Name, l.Broken)
 	}
 	return stuck.Unread(l.Object.Name, l.Broken)
+}
+
+// WhyUnsigned says why the signature of a run does not count, and what helps: a new one, or its label.
+func WhyUnsigned(cm *corev1.ConfigMap, why *annotations.SignatureError) string {
+	if cm.Labels[annotations.LabelKind] != annotations.KindRun && !annotations.Unsigned(cm) {
+		return stuck.WhyUnlabelled(cm.Namespace, cm.Name, why)
+	}
+	return stuck.WhyUnsigned(cm.Namespace, cm.Name, why)
 }
 
 // IsRecorded says whether a run stands as Running in the status of its plan.

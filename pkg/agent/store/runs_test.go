@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -187,6 +188,28 @@ func TestARunThatMayNotChangeItsTargetGivesItsLockBack(t *testing.T) {
 	}
 	if _, by := l.Acquire("a/three", names[:1]); by != "a/one" {
 		t.Errorf("in its own namespace it is held by %q", by)
+	}
+}
+
+// A run whose label somebody took off is the agent's own as before, once it has its label again.
+func TestARunWithoutItsLabelIsSaidToLackIt(t *testing.T) {
+	cm := runObject(t, 5, run.Running)
+	rs := NewRuns(agenttest.Keys())
+	rs.Observe(cm)
+	bare := cm.DeepCopy()
+	bare.ResourceVersion = "6"
+	delete(bare.Labels, annotations.LabelKind)
+	rs.Observe(bare)
+	const want = "and its label maint.dev/kind is gone; put it back with 'kubectl -n "
+	if got := rs.StuckOf(rs.Get(runKey()).PlanKey()); !strings.Contains(got, want) || strings.Contains(got, " adopt ") {
+		t.Errorf("it says %q", got)
+	}
+	changed := cm.DeepCopy()
+	changed.ResourceVersion = "7"
+	changed.Data["more"] = "x"
+	rs.Observe(changed)
+	if got := rs.StuckOf(rs.Get(runKey()).PlanKey()); !strings.Contains(got, " adopt run/") {
+		t.Errorf("of one that was changed it says %q", got)
 	}
 }
 

@@ -30,6 +30,7 @@ type AgentState struct {
 	Key       string    `json:"-"` // id of the key that it signs with; empty: not known yet
 	Missing   string    `json:"-"` // why no agent can be counted on
 	Absent    bool      `json:"-"` // nothing shows that one was ever installed
+	Elsewhere bool      `json:"-"` // it is at work, and missing where the command is
 }
 
 // VersionText is the agent's version, which is known after its first heartbeat.
@@ -171,6 +172,8 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 	// While the API server did not answer, no agent could write a heartbeat.
 	if age := now.Sub(at); min(age, k.answering()) > staleAfter {
 		s.Missing = c.silence(ctx, k, s, age)
+	} else if only := cm.Data[annotations.HeartbeatWatches]; only != "" && only != k.Namespace {
+		s.Elsewhere, s.Missing = true, fmt.Sprintf("the agent in namespace %s watches only namespace %s, and nothing acts in namespace %s: it watches all after %s", s.Namespace, only, k.Namespace, c.Suggest().InstallWith(s.Namespace, "--single-namespace=false"))
 	}
 	return s
 }

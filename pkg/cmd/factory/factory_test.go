@@ -87,6 +87,11 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 		cm.Namespace, cm.Name, cm.Data["identity"] = namespace, name, "agent-a"
 		return cm
 	}
+	watching := func(namespace string) *corev1.ConfigMap {
+		cm := heartbeat(time.Second)
+		cm.Data[annotations.HeartbeatWatches] = namespace
+		return cm
+	}
 	broken := heartbeat(0)
 	broken.Data["heartbeat"] = "soon"
 	again, evicted := podOf("a", corev1.ContainerState{}), podOf("b", corev1.ContainerState{})
@@ -113,6 +118,9 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 		{"one whose last beat is old", []runtime.Object{heartbeat(time.Hour)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago"},
 		{"one that cannot be read", []runtime.Object{broken}, exit.CodeNoAgent, "cannot be read"},
 		{"one of a time to come", []runtime.Object{heartbeat(-time.Hour)}, exit.CodeNoAgent, "is in the future"},
+		{"one that watches this namespace alone", []runtime.Object{watching("shop")}, exit.CodeDone, ""},
+		{"one that watches another namespace", []runtime.Object{watching("team")}, exit.CodeNoAgent, "the agent in namespace maint-system watches only namespace team, and nothing acts in namespace shop: it watches all after 'kubectl maint install --apply --namespace maint-system --single-namespace=false'"},
+		{"one that watched another namespace and is silent", []runtime.Object{elsewhere(annotations.DefaultNamespace, annotations.HeartbeatName, time.Hour)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago"},
 		{"one in another namespace", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second), leaseIn("ops", "agent-a", time.Hour)}, exit.CodeDone, ""},
 		{"one in another namespace that gave its Lease back", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Hour), leaseIn("ops", "", time.Hour)}, exit.CodeNoAgent, "the agent in namespace ops last showed itself 1h0m0s ago"},
 		{"one in another namespace whose new leader writes no heartbeat yet", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, 20*time.Second), leaseIn("ops", "agent-b", 10*time.Second)}, exit.CodeDone, ""},

@@ -81,12 +81,22 @@ func (v Printer) cordoned(n view.Node) string {
 		return text + "\nsomebody uncordoned it since: that is left as it is"
 	case n.Cordon.Before:
 		return text + "\nit was cordoned before, and stays so afterwards"
+	case len(n.Gone) > 0 && len(staying)+len(unseen) == 0:
+		return text + "\nit was schedulable before, and stays as it is" + goneOf(n)
 	case len(unseen) > 0 && len(staying) == 0:
-		return text + "\nit was schedulable before" + unseenRuns(unseen)
+		return text + "\nit was schedulable before" + unseenRuns(unseen) + goneOf(n)
 	case len(staying) > 0:
-		return text + "\nit was schedulable before, and stays as it is: no run of " + strings.Join(staying, ", ") + " goes on with it; the plan's next run does, or 'kubectl uncordon " + n.Name + "'" + unseenRuns(unseen)
+		return text + "\nit was schedulable before, and stays as it is: no run of " + strings.Join(staying, ", ") + " goes on with it; the plan's next run does, or 'kubectl uncordon " + n.Name + "'" + unseenRuns(unseen) + goneOf(n)
 	}
 	return text + "\nit was schedulable before, and is again when the last one leaves"
+}
+
+// goneOf says that nobody uncordons a node for a plan that does not exist any more.
+func goneOf(n view.Node) string {
+	if len(n.Gone) == 0 {
+		return ""
+	}
+	return ": there is no " + strings.Join(view.ClaimantNames(n.Gone), ", no ") + " any more, and nobody else uncordons it: 'kubectl uncordon " + n.Name + "'"
 }
 
 func unseenRuns(of []string) string {

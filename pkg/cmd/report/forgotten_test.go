@@ -39,6 +39,21 @@ func TestAReportSaysWhatItsLedgerHasForgotten(t *testing.T) {
 	}
 }
 
+// A ledger that was begun in place of a lost one is not taken for all there was.
+func TestALedgerThatBeginsAnewIsSaid(t *testing.T) {
+	began := cmdtest.Before(20 * time.Hour)
+	ran := ledger.Entry{Slot: cmdtest.Before(10 * time.Hour), Result: run.Ran, Reason: "schedule", Run: "r", At: *cmdtest.Before(10 * time.Hour)}
+	empty := objects(seen("orders", daily), cmdtest.LedgerOf("orders", ledger.Ledger{BegunAnew: began}))
+	one := objects(seen("orders", daily), cmdtest.LedgerOf("orders", ledger.Ledger{BegunAnew: began, Recent: []ledger.Entry{ran}}))
+	const said = "the ledger of plan orders begins anew at Fri 2026-11-20 05:00 CET (2026-11-20T04:00:00Z): what was before is not known\n"
+	runRows(t, []row{
+		{name: "nothing since", line: "history orders", world: empty, err: said},
+		{name: "for scripts", line: "history orders -o 'jsonpath={.items[0].ledgerBegunAnew}'", world: one, err: said, out: "2026-11-20T04:00:00Z"},
+		{name: "of a later time", line: "history orders --since 15h -o 'jsonpath={.items[0].run}'", world: one, err: "since Fri 2026-11-20 10:00 CET (2026-11-20T09:00:00Z)\n", out: "r"},
+		{name: "in a report", line: "report --last 48h -o 'jsonpath={.plans[0].begunAnew}'", world: empty, out: "2026-11-20T04:00:00Z"},
+	})
+}
+
 // Ends that lie on the bounds of the time asked for are in it, or not, but never twice.
 func TestTheTimeOfAReport(t *testing.T) {
 	at := func(hours int) *time.Time { return cmdtest.Before(time.Duration(hours) * time.Hour) }

@@ -121,6 +121,14 @@ func (o *historyOptions) Validate() error {
 type line struct {
 	plan  *corev1.ConfigMap
 	entry ledger.Entry
+	begun *time.Time // when the ledger was begun in place of one that is lost; nil: none was
+}
+
+// item is the entry for scripts.
+func (l line) item() view.LedgerItem {
+	item := view.NewLedgerItem(l.plan.Namespace, l.plan.Name, l.entry)
+	item.LedgerBegunAnew = l.begun
+	return item
 }
 
 // Run prints the ledgers, newest last.
@@ -138,6 +146,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.begunAnew(all)
 	lines := o.chosen(all, runs)
 	empty := len(lines) == 0 && o.out.Table()
 	if empty {
@@ -182,10 +191,20 @@ func (o *historyOptions) namespace(k *factory.Cluster) string {
 	return k.Namespace
 }
 
+// begunAnew says of ledgers that were begun in place of lost ones that they do not tell all there was.
+func (o *historyOptions) begunAnew(all []remembered) {
+	for _, one := range all {
+		if one.Head == nil || one.Head.BegunAnew == nil || !one.Head.BegunAnew.After(o.from) {
+			continue
+		}
+		fmt.Fprintf(o.ErrOut, "the ledger of plan %s begins anew at %s: what was before is not known\n", o.planName(one.object), instant.Both(*one.Head.BegunAnew, o.Zone))
+	}
+}
+
 // nothing says why the output is empty, where more is known.
 func (o *historyOptions) nothing(all []remembered) {
 	switch {
-	case o.name != "" && all[0].Head == nil: // reported already
+	case o.name != "" && (all[0].Head == nil || all[0].Head.BegunAnew != nil && !o.filtered()): // reported already
 	case o.filtered():
 		fmt.Fprintln(o.ErrOut, "nothing of that kind is in the history")
 	case o.name != "":
@@ -225,14 +244,15 @@ func (o *historyOptions) read(ctx context.Context, k *factory.Cluster) ([]rememb
 func (o *historyOptions) chosen(all []remembered, runs []view.Run) []line {
 	var lines []line
 	for _, one := range all {
-		entries := one.Closed
+		entries, begun := one.Closed, (*time.Time)(nil)
 		if one.Head != nil {
+			begun = one.Head.BegunAnew
 			entries = slices.Concat(entries, one.Head.Open)
 		}
 		for _, e := range entries {
 			e.Outcome = endOf(e, runs)
 			if !view.EntryUntil(e).Before(o.from) && o.wants(e) {
-				lines = append(lines, line{plan: one.object, entry: e})
+				lines = append(lines, line{plan: one.object, entry: e, begun: begun})
 			}
 		}
 	}
@@ -361,7 +381,7 @@ func ledgerValues(lines []line) []print.Value {
 	items := make([]print.Value, len(lines))
 	for i, l := range lines {
 		e := l.entry
-		items[i] = print.Value{Kind: "Ledger", Name: view.Prefix("configmap/", e.Run), Body: view.NewLedgerItem(l.plan.Namespace, l.plan.Name, e)}
+		items[i] = print.Value{Kind: "Ledger", Name: view.Prefix("configmap/", e.Run), Body: l.item()}
 	}
 	return items
 }

@@ -154,6 +154,9 @@ func (o *reportOptions) plans(resolver *policy.Resolver, all []remembered) []sum
 	out := make([]summary.Plan, 0, len(all))
 	for _, one := range all {
 		p := summary.Plan{Namespace: one.object.Namespace, Name: one.object.Name, Created: one.object.CreationTimestamp.Time, Entries: one.Closed, LedgerFault: one.Fault(), Hidden: one.Hidden()}
+		if one.Head != nil {
+			p.BegunAnew = one.Head.BegunAnew
+		}
 		if one.forgot() {
 			p.Since = new(view.EntryAt(one.Closed[0]))
 		}

@@ -233,6 +233,9 @@ func (o *installOptions) bring(ctx context.Context) error {
 		return err
 	}
 	o.warn()
+	if err := o.strands(ctx, live); err != nil {
+		return err
+	}
 	acts, err := actsAs(live)
 	if err != nil {
 		return err

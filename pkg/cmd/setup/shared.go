@@ -63,7 +63,7 @@ func shows(ctx context.Context, f *factory.Factory, k *factory.Cluster, namespac
 	of := *f
 	of.AgentNamespace = namespace
 	state, err := of.Agent(ctx, k)
-	if err != nil || state.Missing == "" {
+	if err != nil || state.Missing == "" || state.Elsewhere {
 		return err == nil, err
 	}
 	lease, err := k.Kube.CoordinationV1().Leases(namespace).Get(ctx, annotations.LeaseName, metav1.GetOptions{})

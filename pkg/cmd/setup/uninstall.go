@@ -19,7 +19,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/lifecycle"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
@@ -127,10 +126,8 @@ func (o *uninstallOptions) nothingAsleep(ctx context.Context, k *factory.Cluster
 		return err
 	}
 	for _, cm := range list {
-		notes := cm.Annotations
-		phase := hibernate.Phase(notes[annotations.StatusPhase])
-		if notes[annotations.StatusAsleep] != "" || slices.Contains([]hibernate.Phase{hibernate.Hibernated, hibernate.Hibernating, hibernate.WakingUp}, phase) {
-			return exit.Errorf(exit.CodeNotNow, "HibernatePlan %s/%s is asleep (%s), and without the agent nothing wakes it: wake it with %s, and uninstall once it is awake", cm.Namespace, cm.Name, phase, o.Suggest().In(cm.Namespace).WakeFor(cm.Name))
+		if view.Asleep(cm) {
+			return exit.Errorf(exit.CodeNotNow, "HibernatePlan %s/%s is asleep (%s), and without the agent nothing wakes it: wake it with %s, and uninstall once it is awake", cm.Namespace, cm.Name, cm.Annotations[annotations.StatusPhase], o.Suggest().In(cm.Namespace).WakeFor(cm.Name))
 		}
 	}
 	return o.nothingRecorded(ctx, k)

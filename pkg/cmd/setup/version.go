@@ -80,7 +80,11 @@ func (o *versionOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.Out, "agent:     %s in namespace %s, seen %s ago\n", v.Agent.VersionText(), v.Agent.Namespace, instant.Approximate(o.Now().Sub(v.Agent.Heartbeat)))
 	}
 	if found.missing != "" {
-		fmt.Fprintf(o.Out, "agent:     none: %s\n", found.missing)
+		none := "none: "
+		if v.Agent != nil {
+			none = ""
+		}
+		fmt.Fprintf(o.Out, "agent:     %s%s\n", none, found.missing)
 	}
 	if found.invalid != "" {
 		fmt.Fprintf(o.Out, "agent:     %s\n", found.invalid)
@@ -102,7 +106,7 @@ func (o *versionOptions) askAgent(ctx context.Context) (installation, error) {
 		return installation{}, factory.Explain("ask for the agent", err)
 	}
 	out := installation{missing: found.Missing, others: k.OtherAgents(ctx, found.Namespace), invalid: k.InvalidConfiguration(ctx, found.Namespace)}
-	if found.Missing == "" {
+	if found.Missing == "" || found.Elsewhere {
 		out.agent = &found
 	}
 	return out, nil

@@ -156,6 +156,16 @@ func asCounted(ctx context.Context, k *factory.Cluster, r view.Run) (counted vie
 	return r.AsCounted(cm, kept)
 }
 
+// PlansGone are the claimants of a node's cordon that are plans which do not exist. What may not be read may be there.
+func PlansGone(ctx context.Context, k *factory.Cluster, n nodes.Node) (out []string) {
+	for _, by := range view.CordonedFor(n) {
+		if _, err := k.ConfigMaps(by.Namespace).Get(ctx, by.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			out = append(out, nodes.PlanClaimant(by.Namespace, by.Name))
+		}
+	}
+	return out
+}
+
 // ReadNode reads everything about one node.
 func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, n *corev1.Node) (view.Node, error) {
 	runs, _, unseen, err := RunsOfNode(ctx, c, k)
@@ -164,6 +174,7 @@ func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 	}
 	out := view.Node{Node: annotations.Node(n), Subject: nodeSubject(ctx, c, k, agent, n), Unseen: unseen}
 	out.StepClaims = slices.DeleteFunc(view.StepClaims(runs), func(r view.StepClaim) bool { return r.Node != n.Name })
+	out.Gone = slices.DeleteFunc(PlansGone(ctx, k, out.Node), out.MayBeRolledBy)
 	return out, nil
 }
 

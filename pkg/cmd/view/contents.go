@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -38,6 +39,9 @@ func Contents(cm *corev1.ConfigMap, zone string) (string, error) {
 		return restoreContents(r), nil
 	case annotations.KindLedger:
 		return ledgerContents(cm, zone)
+	}
+	if plan := cm.Labels[annotations.LabelPlan]; !annotations.Unsigned(cm) && strings.HasPrefix(cm.Name, "maint-run-"+plan) {
+		return "", fmt.Errorf("it needs no new signature: its label %s is gone; put it back with %s", annotations.LabelKind, intent.LabelAgain(cm.Namespace, cm.Name, annotations.LabelKind, annotations.KindRun))
 	}
 	return "", fmt.Errorf("it is nothing that the agent writes: its label %s is %q", annotations.LabelKind, document.Cut(cm.Labels[annotations.LabelKind], 40))
 }

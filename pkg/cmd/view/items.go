@@ -28,6 +28,9 @@ type LedgerItem struct {
 	Slept []ledger.Slept `json:"slept,omitempty"`
 	// Outcome is how the run ended or, of an open entry, its state.
 	Outcome *ledger.Outcome `json:"outcome,omitempty"`
+	// LedgerBegunAnew is when the ledger was begun in place of one that is lost: what was before is not
+	// known.
+	LedgerBegunAnew *time.Time `json:"ledgerBegunAnew,omitempty"`
 }
 
 // NewLedgerItem is an entry of a plan's ledger for scripts.

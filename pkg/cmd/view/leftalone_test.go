@@ -16,7 +16,7 @@ import (
 )
 
 func TestRunsThatAreLeftAlone(t *testing.T) {
-	unsigned := stuck.Unsigned("shop", "r", errors.New("it carries no signature"))
+	unsigned := stuck.Unsigned("r", stuck.WhyUnsigned("shop", "r", errors.New("it carries no signature")))
 	unread := stuck.Unread("q", errors.New("no JSON"))
 	alone, both := stuck.Message([]stuck.Alone{unsigned}, ""), stuck.Message([]stuck.Alone{unsigned, unread}, "")
 	for name, c := range map[string]struct{ stuck, run, want string }{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/claims"
@@ -197,7 +198,7 @@ func Staying(n Node) (out, unseen []string) {
 	for _, by := range n.Cordon.By {
 		leaves := func(c StepClaim) bool { return c.Claimant() == by && c.Phase != run.StepFailed }
 		switch {
-		case !nodes.IsPlan(by) || nodes.IsElsewhere(by) || slices.ContainsFunc(n.StepClaims, leaves):
+		case !nodes.IsPlan(by) || nodes.IsElsewhere(by) || slices.ContainsFunc(n.StepClaims, leaves) || slices.Contains(n.Gone, by):
 		case n.Unseen.Of(by):
 			unseen = append(unseen, nodes.ClaimantName(by))
 		default:
@@ -213,6 +214,26 @@ type Node struct {
 	Subject    Subject // whether it may be changed
 	StepClaims []StepClaim
 	Unseen     UnseenRuns // of these, no StepClaims are known
+	Gone       []string   // plans that it is cordoned for and that do not exist, as claimants
+}
+
+// CordonedFor are the plans of this cluster for which a node is cordoned.
+func CordonedFor(n nodes.Node) (out []types.NamespacedName) {
+	if n.Cordon == nil {
+		return nil
+	}
+	for _, by := range n.Cordon.By {
+		namespace, name, ok := strings.Cut(strings.TrimPrefix(nodes.ClaimantName(by), "plan "), "/")
+		if ok && nodes.IsPlan(by) && !nodes.IsElsewhere(by) {
+			out = append(out, types.NamespacedName{Namespace: namespace, Name: name})
+		}
+	}
+	return out
+}
+
+// MayBeRolledBy says whether a run of a plan has the node, or still has to come to it, for all that is known.
+func (n Node) MayBeRolledBy(claimant string) bool {
+	return n.Unseen.Of(claimant) || slices.ContainsFunc(n.StepClaims, func(c StepClaim) bool { return c.Claimant() == claimant })
 }
 
 // ClaimsOfNode are the claims on one node.

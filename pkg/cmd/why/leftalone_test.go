@@ -33,3 +33,16 @@ func TestWhyOfASuspendedRunThatNoLedgerKnows(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A ledger that somebody made immutable cannot be fixed, and the plan's own faults are none.
+func TestWhyOfAPlanWhoseLedgerCannotBeWritten(t *testing.T) {
+	const conditions = `[{"type":"Valid","status":"False","message":"nothing of this plan starts or ends: its ledger cannot be written: immutable"}]`
+	cm := cmdtest.Plan("orders", "", cmdtest.Noting(annotations.StatusConditions, conditions))
+	cm.UID = "u"
+	cmdtest.Noting(annotations.StatusObserved, annotations.Observed(cm))(cm)
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cm)
+	name := annotations.LedgerName("orders", "u")
+	o.Maint("why", "orders", "-n", "shop").Is(t, cmdtest.Printed{Code: 3, Out: `1. the plan is invalid: nothing of this plan starts or ends: its ledger cannot be written: immutable
+   make room in the quota, or fix what refuses it; if somebody made the ConfigMap immutable, only 'kubectl -n shop delete configmap ` + name + `' helps: a new ledger begins then, and what was before is not known
+`})
+}

@@ -42,6 +42,8 @@ type nodeQuestion struct {
 	rules      nodeRules
 	gates      map[string]claims.Node // by node, as runs meet them
 	shut       *nodes.Gate            // what keeps change from all nodes
+	cordoners  []annotations.CordonWriter
+	gone       []string // plans that the node is cordoned for and that do not exist, as claimants
 }
 
 // nodeRules are what the agent's configuration says of all nodes, and what the agent says there of
@@ -132,7 +134,11 @@ func noRoom(of string, bears map[string]string, needs int) (obstacle, bool) {
 // leftCordoned are the plans for which the node is cordoned although no run of theirs has it: the
 // run failed, was aborted, or has no uncordon step.
 func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Node, rolling []string) {
-	if !n.Unschedulable || n.Cordon == nil {
+	if !n.Unschedulable {
+		return
+	}
+	if n.Cordon == nil {
+		out.stands("%s", q.cordonedByOthers(v, n.Name))
 		return
 	}
 	for _, by := range n.Cordon.By {
@@ -152,6 +158,11 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 				fmt.Sprintf("it is cordoned for %s since %s, and %s", nodes.ClaimantName(by), v.When(n.Cordon.At), view.RunsUnseen),
 				"if none has, the plan's next run goes on with it; whoever may list ConfigMaps in its namespace sees its runs",
 			)
+		case slices.Contains(q.gone, by):
+			out.add(
+				fmt.Sprintf("it is cordoned for %s since %s, and there is no such plan any more", nodes.ClaimantName(by), v.When(n.Cordon.At)),
+				fmt.Sprintf("nobody else uncordons it: 'kubectl uncordon %s'", n.Name),
+			)
 		default:
 			out.add(
 				fmt.Sprintf("it is cordoned for %s since %s, and no run of that has it now: one that failed or was aborted left it so", nodes.ClaimantName(by), v.When(n.Cordon.At)),
@@ -159,6 +170,17 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 			)
 		}
 	}
+}
+
+// cordonedByOthers says who cordoned a node that is not cordoned for maintenance, as far as its managed
+// fields tell.
+func (q nodeQuestion) cordonedByOthers(v print.Printer, name string) string {
+	who := "not by us"
+	if n := len(q.cordoners); n > 0 {
+		by := q.cordoners[n-1]
+		who += ", but by " + by.Manager + " at " + v.When(by.At)
+	}
+	return fmt.Sprintf("cordoned, %s: it stays so after any maintenance; 'kubectl uncordon %s' opens it", who, name)
 }
 
 func (a *nodeAnswer) add(what, remedy string) {
@@ -388,7 +410,7 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 	for _, n := range list {
 		facts := annotations.Node(n)
 		if n.Name == name {
-			q.bears = n.Annotations
+			q.bears, q.cordoners, q.gone = n.Annotations, annotations.CordonWriters(n), source.PlansGone(ctx, k, facts)
 		}
 		q.gates[n.Name] = claims.Node{Intent: annotations.Intent(n.Annotations), Verdict: around.NodeGate(c, agent, n).Verdict}
 		facts.Gate = claims.Gate(q.shut, q.gates[n.Name], c.Now())

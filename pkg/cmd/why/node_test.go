@@ -138,6 +138,20 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 			"1. it is cordoned for plan shop/p since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago, and no run of that has it now: one that failed or was aborted left it so → the plan's next run goes on with it and uncordons it, if it has such a step; or 'kubectl uncordon a'",
 		},
 		{
+			"a plan that is gone left it cordoned", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))).with(func(q *nodeQuestion) { q.gone = []string{"plan:shop/p"} }),
+			"1. it is cordoned for plan shop/p since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago, and there is no such plan any more → nobody else uncordons it: 'kubectl uncordon a'",
+		},
+		{
+			"somebody else cordoned it", question(nodes.NodeLimits{}, cmdtest.Node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true })).with(func(q *nodeQuestion) {
+				q.cordoners = []annotations.CordonWriter{{Manager: "kubectl", At: cmdtest.Now().Add(-10 * time.Minute)}}
+			}),
+			"cordoned, not by us, but by kubectl at Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago: it stays so after any maintenance; 'kubectl uncordon a' opens it",
+		},
+		{
+			"nobody says who cordoned it", question(nodes.NodeLimits{}, cmdtest.Node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true })),
+			"cordoned, not by us: it stays so after any maintenance; 'kubectl uncordon a' opens it",
+		},
+		{
 			"a run that goes on has it cordoned", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))).with(func(q *nodeQuestion) { q.runs = map[string]string{"plan:shop/p": "maint-run-p-x"} }),
 			"plan shop/p: cordoned for it; its run maint-run-p-x goes on",
 		},

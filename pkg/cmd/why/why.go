@@ -470,13 +470,16 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 }
 
 // leftAlone says which runs the agent leaves alone, and takes them from those that are at work: what
-// one waits for does not come, and it keeps no other from starting.
+// one waits for does not come.
 func leftAlone(p *view.Plan, v print.Printer) (out []obstacle) {
 	all := view.AllLeftAlone(p.Object)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		hand := "fix or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
 		if stuck.ToAdopt(all[name]) {
 			hand = "to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back"
+		}
+		if strings.Contains(all[name], " label configmap ") {
+			hand = "the agent goes on with it then"
 		}
 		out = append(out, obstacle{v.Told(all[name]), hand})
 	}
@@ -490,9 +493,19 @@ func (o *whyOptions) invalid(p view.Plan, v print.Printer) (out []obstacle) {
 		out = append(out, obstacle{"the plan is invalid: " + f.String(), "fix it; " + o.Suggest().Lint() + " tells all faults"})
 	}
 	if c, bad := falseCondition(p, "Valid"); bad && len(out) == 0 { // what only the agent can see: its templates, its configuration
-		out = append(out, obstacle{"the plan is invalid: " + v.Told(c), "fix it; " + o.Suggest().Describe(p.Object.Name) + " tells all"})
+		hand := "fix it; " + o.Suggest().Describe(p.Object.Name) + " tells all"
+		if strings.Contains(c, "its ledger cannot be written") {
+			hand = unwritten(p.Object)
+		}
+		out = append(out, obstacle{"the plan is invalid: " + v.Told(c), hand})
 	}
 	return out
+}
+
+// unwritten is what helps a plan whose ledger the API server does not take.
+func unwritten(cm *corev1.ConfigMap) string {
+	name := annotations.LedgerName(cm.Name, string(cm.UID))
+	return fmt.Sprintf("make room in the quota, or fix what refuses it; if somebody made the ConfigMap immutable, only 'kubectl -n %s delete configmap %s' helps: a new ledger begins then, and what was before is not known", cm.Namespace, name)
 }
 
 // notReady is what a valid plan lacks.

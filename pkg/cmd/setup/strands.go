@@ -1,0 +1,48 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+// narrowing is the flag by which the agent loses rights in all namespaces but one; empty: it loses none.
+func (m *Manifests) narrowing(live objectsByKey) (flag, spared string) {
+	was := Manifests{Namespace: m.Namespace}
+	was.adopt(live, func(string) bool { return false })
+	switch {
+	case live[objectKey{"Deployment", annotations.AgentName}] == nil:
+	case m.ReadOnly && !was.ReadOnly:
+		return flagReadOnly, ""
+	case was.Cloud && !m.Cloud:
+		return flagCloud + "=false", ""
+	case m.SingleNamespace && !was.SingleNamespace:
+		return flagSingle, m.Namespace
+	}
+	return "", ""
+}
+
+// strands refuses to take what the agent needs to end runs and to wake what sleeps.
+func (o *installOptions) strands(ctx context.Context, live objectsByKey) error {
+	flag, spared := o.manifests.narrowing(live)
+	k, err := o.Connect()
+	if err != nil || flag == "" || !o.apply || !o.Kept() {
+		return err
+	}
+	runs, err := k.Runs(ctx, "", "", factory.ActiveOnly)
+	sleepers, unread := k.HibernatePlans(ctx, "", "")
+	if err = errors.Join(err, unread); err != nil {
+		fmt.Fprintf(o.ErrOut, "warning: whether --%s leaves runs or sleeping resources behind is not known: %v\n", flag, err)
+	}
+	alive, most := view.AliveBeside(runs, sleepers, spared), 5
+	if len(alive) == 0 {
+		return nil
+	}
+	return exit.Errorf(exit.CodeNotNow, "nothing was changed: after --%s the agent could not end %s%s: wait for runs or abort them, and wake what sleeps, first", flag, strings.Join(alive[:min(most, len(alive))], ", "), view.AndMore(len(alive)-most))
+}

@@ -1,0 +1,33 @@
+package view
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// Asleep says whether anything of a HibernatePlan is asleep, by its status.
+func Asleep(cm *corev1.ConfigMap) bool {
+	phase := hibernate.Phase(cm.Annotations[annotations.StatusPhase])
+	return cm.Annotations[annotations.StatusAsleep] != "" || slices.Contains([]hibernate.Phase{hibernate.Hibernated, hibernate.Hibernating, hibernate.WakingUp}, phase)
+}
+
+// AliveBeside names the runs and the sleeps that only an agent with its rights ends, in all namespaces but one. A dry
+// run leaves nothing.
+func AliveBeside(runs []Run, sleepers []*corev1.ConfigMap, spared string) (out []string) {
+	SortRuns(runs)
+	for _, r := range runs {
+		if r.Run.Namespace != spared && !r.Run.Request.DryRun && !r.Journal.Phase.Ended() {
+			out = append(out, "run "+r.Run.Namespace+"/"+r.Run.Name)
+		}
+	}
+	for _, cm := range sleepers {
+		if cm.Namespace != spared && Asleep(cm) {
+			out = append(out, "the sleep of HibernatePlan "+cm.Namespace+"/"+cm.Name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,29 @@
+package view
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// What an agent that loses its rights leaves behind is named; what has ended, or is in the namespace that it keeps,
+// is not.
+func TestWhatIsAlive(t *testing.T) {
+	one := func(namespace, name string, phase run.Phase, dry bool) Run {
+		return Run{Run: run.Run{Namespace: namespace, Name: name, Request: run.Request{DryRun: dry}}, Journal: run.Journal{Phase: phase}}
+	}
+	sleeper := func(namespace, phase string) *corev1.ConfigMap {
+		cm := object("nights", "", "")
+		cm.Namespace, cm.Annotations[annotations.StatusPhase] = namespace, phase
+		return &cm
+	}
+	runs := []Run{one("ops", "a", run.Running, false), one("team", "b", run.Running, false), one("ops", "c", run.Succeeded, false), one("ops", "d", run.Running, true)}
+	sleepers := []*corev1.ConfigMap{sleeper("dev", "Hibernated"), sleeper("dev", "Running"), sleeper("team", "WakingUp")}
+	if diff := cmp.Diff([]string{"run ops/a", "the sleep of HibernatePlan dev/nights"}, AliveBeside(runs, sleepers, "team")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
