@@ -43,16 +43,10 @@ func WhyUnsigned(namespace, name string, why error) string {
 	return fmt.Sprintf("%s; if it is the agent's own, from a backup say, sign it with %s", why, intent.Command(namespace, "adopt", "run/"+name))
 }
 
-// WhyUnlabelled is why a signature does not count that does again with the label of runs.
-func WhyUnlabelled(namespace, name string, why error) string {
-	return fmt.Sprintf("%s, and its label %s is gone; put it back with %s", why, labelKind, intent.LabelAgain(namespace, name, labelKind, kindRun))
+// WhyUnlabelled is why a signature does not count that does again with a label that is gone.
+func WhyUnlabelled(namespace, name, label, value string, why error) string {
+	return fmt.Sprintf("%s, and its label %s is gone; put it back with %s", why, label, intent.LabelAgain(namespace, name, label, value))
 }
-
-// The label of a run, which annotations has as LabelKind and KindRun.
-const (
-	labelKind = "maint.dev/kind"
-	kindRun   = "run"
-)
 
 // Newer is a run that a newer version wrote.
 func Newer(name string, why error) Alone {

@@ -465,7 +465,7 @@ func leftAlone(l *LiveRun) stuck.Alone {
 // WhyUnsigned says why the signature of a run does not count, and what helps: a new one, or its label.
 func WhyUnsigned(cm *corev1.ConfigMap, why *annotations.SignatureError) string {
 	if cm.Labels[annotations.LabelKind] != annotations.KindRun && !annotations.Unsigned(cm) {
-		return stuck.WhyUnlabelled(cm.Namespace, cm.Name, why)
+		return stuck.WhyUnlabelled(cm.Namespace, cm.Name, annotations.LabelKind, annotations.KindRun, why)
 	}
 	return stuck.WhyUnsigned(cm.Namespace, cm.Name, why)
 }

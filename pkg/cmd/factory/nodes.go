@@ -2,6 +2,7 @@ package factory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
@@ -180,4 +182,16 @@ func (k *Cluster) AnnotateNode(ctx context.Context, n *corev1.Node, dry *DryRun,
 		err = Explain("write to node "+n.Name, err)
 	}
 	return n, err
+}
+
+// Requestor is the requestor: the name that was given, or cli.<user>.
+func (k *Cluster) Requestor(ctx context.Context, given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	user := k.Actor(ctx)
+	if user == "" {
+		return "", errors.New("the API server does not say who you are: name the requestor with --requestor")
+	}
+	return view.RequestorName(user), nil
 }

@@ -3,12 +3,12 @@ package source
 import (
 	"context"
 	"slices"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -192,4 +192,36 @@ func switchesOf(known map[string]namespace, agentNamespace string) Switches {
 		out.deleting[name], out.missing[name] = ns.deleting, apierrors.IsNotFound(ns.err)
 	}
 	return out
+}
+
+// PausedThemselves are the plans and policies of a namespace with a pause of their own, of all
+// namespaces nodes, too; and the namespaces of all plans and policies.
+func PausedThemselves(ctx context.Context, k *factory.Cluster, namespace string, now time.Time) (names, namespaces []string) {
+	held := func(m metav1.ObjectMeta) bool { return annotations.Intent(m.Annotations).Pause.Holds(now) }
+	kinds := annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindHibernatePlan + "," + annotations.KindPolicy + ")"
+	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: kinds})
+	if err != nil {
+		list = &corev1.ConfigMapList{}
+	}
+	for _, cm := range list.Items {
+		namespaces = append(namespaces, cm.Namespace)
+		if !held(cm.ObjectMeta) {
+			continue
+		}
+		kind := ""
+		if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+			kind = "policy "
+		}
+		names = append(names, kind+cm.Namespace+"/"+cm.Name)
+	}
+	if namespace != "" {
+		return names, namespaces
+	}
+	nodes, _ := k.Nodes(ctx, "") // none where they may not be read
+	for _, n := range nodes {
+		if held(n.ObjectMeta) {
+			names = append(names, "node "+n.Name)
+		}
+	}
+	return names, namespaces
 }
