@@ -15,6 +15,7 @@ import (
 // without one: 'drain' with -n would be understood, and teach something wrong.
 func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 	everywhere := map[string]string{
+		"DoctorAll":         "'kubectl maint doctor'",
 		"DescribeNamespace": "'kubectl describe namespace x'",
 		"Drain":             "'kubectl maint drain x'",
 		"DrainPlan":         "'kubectl maint drain x --plan'",

@@ -47,7 +47,7 @@ func TestALedgerThatBeginsAnewIsSaid(t *testing.T) {
 	one := objects(seen("orders", daily), cmdtest.LedgerOf("orders", ledger.Ledger{BegunAnew: began, Recent: []ledger.Entry{ran}}))
 	const said = "the ledger of plan orders begins anew at Fri 2026-11-20 05:00 CET (2026-11-20T04:00:00Z): what was before is not known\n"
 	runRows(t, []row{
-		{name: "nothing since", line: "history orders", world: empty, err: said},
+		{name: "nothing since", line: "history orders", world: empty, err: said + "No resources found in shop namespace.\n"},
 		{name: "for scripts", line: "history orders -o 'jsonpath={.items[0].ledgerBegunAnew}'", world: one, err: said, out: "2026-11-20T04:00:00Z"},
 		{name: "of a later time", line: "history orders --since 15h -o 'jsonpath={.items[0].run}'", world: one, err: "since Fri 2026-11-20 10:00 CET (2026-11-20T09:00:00Z)\n", out: "r"},
 		{name: "in a report", line: "report --last 48h -o 'jsonpath={.plans[0].begunAnew}'", world: empty, out: "2026-11-20T04:00:00Z"},
