@@ -51,7 +51,7 @@ func begins(t *testing.T, conn *client.Connection, at string) *agent {
 				Kube: conn.Kube, Meta: conn.Meta, Namespace: annotations.DefaultNamespace, Now: time.Now, Backlog: func() int { return 0 }, Plans: func() int { return 1 },
 			}),
 			Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
-			Holders: func(string) []executors.Holder { return nil },
+			Holders: func(bool) func(string) []executors.Holder { return func(string) []executors.Holder { return nil } },
 		},
 		Executors: hibernation.Executors{Sleepers: builtin.Sleepers(), Machines: func(context.Context) ([]string, error) { return nil, nil }}, Sleeping: func(map[string]int) {},
 		Clock:  hibernation.Clock{ClockDoubt: conn.Clock.SkewReason, Ahead: conn.Clock.Ahead, Now: time.Now},
