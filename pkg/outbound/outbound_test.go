@@ -72,6 +72,20 @@ func TestWhomTheRulesLetThrough(t *testing.T) {
 		"a public client of a public server of Teredo":          {rules: strict, host: "2001:0:cb00:7107:8000:63bf:34ff:8ef8", want: "2001:0:cb00:7107:8000:63bf:34ff:8ef8"},
 		"a denied address behind ISATAP":                        {rules: strict, host: "2001:db8:1:2:0:5efe:a60:a", want: "deny names it"},
 		"one behind ISATAP that says it is unique":              {rules: strict, host: "2001:db8:1:2:200:5efe:a60:a", want: "deny names it"},
+		"what only looks like ISATAP":                           {rules: strict, host: "2001:db8:1:2:100:5efe:a60:a", want: "2001:db8:1:2:100:5efe:a60:a"},
+		"what looks so by its second half":                      {rules: strict, host: "2001:db8:1:2:1:5efe:a60:a", want: "2001:db8:1:2:1:5efe:a60:a"},
+		"what begins like ISATAP":                               {rules: strict, host: "2001:db8:1:2:0:5eff:a60:a", want: "2001:db8:1:2:0:5eff:a60:a"},
+		"what ends like ISATAP":                                 {rules: strict, host: "2001:db8:1:2:0:5ffe:a60:a", want: "2001:db8:1:2:0:5ffe:a60:a"},
+		"a denied address in the old compatible form":           {rules: strict, host: "::a60:a", want: "deny names it"},
+		"loopback beside a deny of its compatible form":         {rules: entries{allow: []string{"::1"}, deny: []string{"0.0.0.1"}}, host: "::1", want: "::1"},
+		"a range in its mapped form":                            {rules: entries{deny: []string{"::ffff:10.0.0.0/104"}}, host: "svc.shop.svc", want: "deny names it"},
+		"what is beside a range in its mapped form":             {rules: entries{deny: []string{"::ffff:10.0.0.0/104"}}, host: "11.0.0.1", want: "11.0.0.1"},
+		"all mapped addresses":                                  {rules: entries{deny: []string{"::ffff:0.0.0.0/96"}}, host: "example.org", want: "deny names it"},
+		"a wider range of IPv6 is none of IPv4":                 {rules: entries{deny: []string{"::/80"}}, host: "example.org", want: "203.0.113.7"},
+		"the same with ones in it":                              {rules: entries{deny: []string{"::ffff:0:0/95"}}, host: "example.org", want: "203.0.113.7"},
+		"an allow of a reserved range, to the bit":              {rules: entries{allow: []string{"169.254.0.0/16"}}, host: "169.254.1.1", want: "169.254.1.1"},
+		"one of half the range":                                 {rules: entries{allow: []string{"169.254.0.0/15"}}, host: "169.254.1.1", want: "link-local"},
+		"not the name that is all suffix":                       {rules: entries{allow: []string{"*.example.org"}}, host: ".example.org", want: "does not name it"},
 		"an ordinary IPv6 address":                              {rules: strict, host: "2001:db8::a60:a", want: "2001:db8::a60:a"},
 		"unspecified":                                           {host: "0.0.0.0", want: "unspecified"},
 		"unspecified IPv6":                                      {host: "::", want: "unspecified"},
@@ -124,6 +138,29 @@ func TestEntriesThatCannotBeReadAreNamed(t *testing.T) {
 			if _, err := New(e.allow, e.deny); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%s: %q", field, entry)) {
 				t.Errorf("%q in %s gives %v, want it named", entry, field, err)
 			}
+		}
+	}
+}
+
+func TestHowLongANameMayBe(t *testing.T) {
+	label := strings.Repeat("a", 63)
+	longest := strings.Join([]string{label, label, label, strings.Repeat("b", 61)}, ".") // 253 letters
+	for name, good := range map[string]bool{label + ".org": true, label + "a.org": false, longest: true, longest + "b": false, "a": true, "1a": true, "1": false} {
+		if _, err := New([]string{name}, nil); (err == nil) != good {
+			t.Errorf("a name of %d letters: %v", len(name), err)
+		}
+	}
+}
+
+func TestARefusalNamesTheAddressWhereTheNameDoesNot(t *testing.T) {
+	address := netip.MustParseAddr("127.0.0.1")
+	for want, r := range map[string]Refusal{
+		"localhost (127.0.0.1) is refused: no": {Host: "localhost", Address: address, Why: "no"},
+		"127.0.0.1 is refused: no":             {Host: "127.0.0.1", Address: address, Why: "no"},
+		"example.org is refused: no":           {Host: "example.org", Why: "no"},
+	} {
+		if r.Error() != want || r.Refused() != want {
+			t.Errorf("%q, want %q", r.Error(), want)
 		}
 	}
 }

@@ -90,3 +90,101 @@ func TestWhatARunChangesOnTheWayToSleepStaysAsItWasRecorded(t *testing.T) {
 		}
 	}
 }
+
+// What a run has changed since it fell asleep waits for that run; the rest wakes.
+func TestWhatWaitsForARunBeforeItWakes(t *testing.T) {
+	asleep, woken := time.Date(2026, 3, 2, 20, 0, 0, 0, time.UTC), time.Date(2026, 3, 3, 6, 0, 0, 0, time.UTC)
+	sleeping := hibernate.Resource{ID: "a", UID: "1", AsleepAt: &asleep}
+	seen := hibernate.Observation{ID: "a", UID: "1", Awake: true}
+	const waits = "waits: run one has changed a, and puts it back at its end: only then it wakes"
+	for name, c := range map[string]struct {
+		res  hibernate.Resource
+		seen []hibernate.Observation
+		held bool
+		want string
+	}{
+		"a run has changed it":        {sleeping, []hibernate.Observation{seen}, true, waits},
+		"no run has":                  {sleeping, []hibernate.Observation{seen}, false, ""},
+		"it still sleeps":             {sleeping, []hibernate.Observation{{ID: "a", UID: "1"}}, true, ""},
+		"it is gone":                  {sleeping, nil, true, ""},
+		"another has taken its place": {sleeping, []hibernate.Observation{{ID: "a", UID: "2", Awake: true}}, true, ""},
+		"it never fell asleep":        {hibernate.Resource{ID: "a", UID: "1"}, []hibernate.Observation{seen}, true, ""},
+		"it was told to wake":         {hibernate.Resource{ID: "a", UID: "1", AsleepAt: &asleep, WokenAt: &woken}, []hibernate.Observation{seen}, true, ""},
+		"it is as it was":             {hibernate.Resource{ID: "a", UID: "1", AsleepAt: &asleep, RestoredAt: &woken}, []hibernate.Observation{seen}, true, ""},
+	} {
+		before := hibernate.Record{Resources: []hibernate.Resource{c.res}}
+		due := []hibernate.Due{{Resource: hibernate.Resource{ID: "b", UID: "1"}}, {Resource: hibernate.Resource{ID: "a", UID: "2"}}, {Resource: hibernate.Resource{ID: "a", UID: "1"}}}
+		step := hibernate.Step{Record: hibernate.Record{Resources: []hibernate.Resource{{ID: "a", UID: "1", WokenAt: &woken}}}, Due: due, Done: true}
+		got, said := Waiting(before, step, c.seen, func(uid string) []Step {
+			if !c.held || uid != "1" {
+				return nil
+			}
+			return []Step{{Run: "one"}, {Run: "two"}}
+		})
+		if said != c.want || got.Done != (c.want == "") {
+			t.Errorf("%s: %q, done %t", name, said, got.Done)
+		}
+		wantDue, wantRecord := due, step.Record.Resources[0]
+		if c.want != "" {
+			wantDue, wantRecord = due[:2], c.res
+		}
+		if diff := cmp.Diff(wantDue, got.Due); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if diff := cmp.Diff(wantRecord, got.Record.Resources[0]); diff != "" && c.want != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestWhatTargetsSayThatWaitForRuns(t *testing.T) {
+	const waiting = "waits: run one has changed a, and puts it back at its end: only then it wakes"
+	for _, c := range []struct{ is, waiting, want string }{
+		{"", waiting, waiting}, {"boom", waiting, waiting}, {waiting, waiting, waiting}, {waiting, "", ""}, {"boom", "", "boom"}, {"", "", ""},
+	} {
+		if got := Message(c.is, c.waiting); got != c.want {
+			t.Errorf("%q, and now %q: it says %q, want %q", c.is, c.waiting, got, c.want)
+		}
+	}
+	records := []hibernate.Record{
+		{Target: "apps", Operation: hibernate.Wake, Message: waiting}, {Target: "db", Operation: hibernate.Wake, Message: "boom"}, {Target: "jobs", Operation: hibernate.Shutdown, Message: waiting},
+	}
+	if got := Waits(records); got != "; apps "+waiting {
+		t.Errorf("the plan adds %q", got)
+	}
+}
+
+func TestSinceWhenWhatIsDueIsWaitedFor(t *testing.T) {
+	at := func(hour int) *time.Time { return new(time.Date(2026, 3, 3, hour, 0, 0, 0, time.UTC)) }
+	woken := func(at *time.Time) hibernate.Due { return hibernate.Due{Resource: hibernate.Resource{WokenAt: at}} }
+	due := []hibernate.Due{woken(at(7)), woken(at(8)), woken(nil), woken(at(6))}
+	for name, c := range map[string]struct {
+		record hibernate.Record
+		due    []hibernate.Due
+		want   time.Time
+	}{
+		"nothing has begun":                     {hibernate.Record{Operation: hibernate.Wake}, nil, time.Time{}},
+		"since it began to wake":                {hibernate.Record{Operation: hibernate.Wake, StartedAt: at(9)}, due, *at(9)},
+		"since the last of it was told to wake": {hibernate.Record{Operation: hibernate.Wake, StartedAt: at(6)}, due, *at(8)},
+		"on its way to sleep since it began":    {hibernate.Record{Operation: hibernate.Shutdown, StartedAt: at(6)}, due, *at(6)},
+	} {
+		if got := Begun(c.record, c.due); !got.Equal(c.want) {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestWhySleepingTargetsCouldNotBeLookedAt(t *testing.T) {
+	soon := time.Date(2026, 3, 3, 6, 0, 0, 0, time.UTC)
+	for want, r := range map[string]hibernate.Record{
+		"target apps could not be woken now: boom": {Target: "apps", State: hibernate.Asleep, NotBefore: &soon, Message: "boom"},
+		"": {Target: "apps", State: hibernate.Running, NotBefore: &soon, Message: "boom"},
+	} {
+		if got := Unseen(r); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := Unseen(hibernate.Record{Target: "apps", State: hibernate.Asleep, Message: "boom"}); got != "" {
+		t.Errorf("one that was looked at: %q", got)
+	}
+}

@@ -81,3 +81,25 @@ func TestWhoWaitsForARunIsKnownByIt(t *testing.T) {
 		t.Error("who is to be signed is not known by it")
 	}
 }
+
+func TestWhichRunHasNoOpenEntryIsKnownByIt(t *testing.T) {
+	said := stuck.CannotGoOn("a", stuck.NoOpenEntry) + "; 'kubectl maint abort a' ends it"
+	for name, want := range map[string]bool{"a": true, "": true, "b": false} {
+		if got := stuck.HasNoOpenEntry(said, name); got != want {
+			t.Errorf("of %q: %t", name, got)
+		}
+	}
+	for _, other := range []string{"", stuck.CannotGoOn("a", stuck.ForRun("b", "")), stuck.CannotGoOn("a", stuck.ForRun("", "b"))} {
+		if stuck.HasNoOpenEntry(other, "") || stuck.HasNoOpenEntry(other, "a") {
+			t.Errorf("%q says so", other)
+		}
+	}
+	for want, got := range map[string]string{
+		"it waits for run b of this plan":                 stuck.ForRun("b", "c"),
+		"it waits for run c, which holds the same target": stuck.ForRun("", "c"),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
