@@ -12,6 +12,19 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
+func TestHowLargeAPodIsThatIsKept(t *testing.T) {
+	for size, large := range map[int]bool{16 << 10: false, 16<<10 + 1: true} {
+		p := drain.Pod{Labels: map[string]string{"app": strings.Repeat("x", size-10)}, Claims: []string{"data"}, Resources: []string{"cpu"}}
+		if got := p.Bounded(); got.TooLarge != large || (got.Labels == nil) != large {
+			t.Errorf("%d bytes: too large: %t", size, got.TooLarge)
+		}
+	}
+	part := strings.Repeat("x", 4097)
+	if p := (drain.Pod{Controller: &drain.Owner{APIVersion: part, Kind: part, Name: part, UID: part}}).Bounded(); !p.TooLarge {
+		t.Error("what names its owner does not count")
+	}
+}
+
 // A pod that is too large to be kept is refused, whatever else is said of it.
 func TestAPodThatIsTooLargeIsRefused(t *testing.T) {
 	labels := map[string]string{}

@@ -151,6 +151,15 @@ func TestWhichReplicaOfTheAgentLeavesLast(t *testing.T) {
 	}
 }
 
+func TestAnotherReplicaComesForTwoMinutes(t *testing.T) {
+	for age, want := range map[time.Duration]drain.OtherReplica{2*time.Minute - time.Second: drain.ComesElsewhere, 2 * time.Minute: drain.NoneElsewhere} {
+		young := replica("b", "m", unready, func(p *drain.Pod) { p.Created = now().Add(-age) })
+		if got := drain.AgentOn("n", "", []drain.Pod{replica("a", "n"), young}, now()); got.Elsewhere != want {
+			t.Errorf("one that is not Ready after %s: %v, want %v", age, got.Elsewhere, want)
+		}
+	}
+}
+
 func TestPodsThatStayOnPurposeWereToLeaveAllTheSame(t *testing.T) {
 	got := during(drain.Options{}, pod("a"), pod("b")).with(func(s *situation) { s.Returned["uid-b"] = 99 }).decide()
 	same(t, 2, got.Leaving)

@@ -3,6 +3,8 @@ package drain_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
@@ -30,5 +32,28 @@ func TestWhatWasDrainedCoversNoMore(t *testing.T) {
 				t.Errorf("it covers it: %t", got)
 			}
 		})
+	}
+}
+
+// Of passes that cover the same, the one that says most is kept: one after which nothing was left.
+func TestWhichPassesAreRemembered(t *testing.T) {
+	some := drain.PassOf(drain.Options{PodSelector: "app=a"}, false)
+	all, left := drain.PassOf(drain.Options{}, false), drain.PassOf(drain.Options{OnTimeout: drain.TimeoutSkip}, true)
+	for name, c := range map[string]struct{ before, after []drain.Pass }{
+		"the first":         {[]drain.Pass{some}, []drain.Pass{some}},
+		"the same again":    {[]drain.Pass{some, some}, []drain.Pass{some}},
+		"one of more pods":  {[]drain.Pass{some, all}, []drain.Pass{all}},
+		"one of fewer pods": {[]drain.Pass{all, some}, []drain.Pass{all}},
+		"one that left some, after one that left none": {[]drain.Pass{all, left}, []drain.Pass{all}},
+		"one that left none, after one that left some": {[]drain.Pass{left, all}, []drain.Pass{all}},
+		"one that left some of more pods":              {[]drain.Pass{some, left}, []drain.Pass{some, left}},
+	} {
+		var got []drain.Pass
+		for _, p := range c.before {
+			got = drain.Remember(got, p)
+		}
+		if diff := cmp.Diff(c.after, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
