@@ -83,7 +83,8 @@ type LabelState struct {
 // stays small; closed entries move to the archive in batches.
 type Ledger struct {
 	PlanUID   string                `json:"planUID"`
-	Watermark time.Time             `json:"watermark"` // every slot up to here has an entry
+	Watermark time.Time             `json:"watermark"`        // every slot up to here has an entry
+	Writes    int64                 `json:"writes,omitempty"` // how often it was written: a backup of it has fewer
 	Schedules []plan.Schedule       `json:"schedules,omitempty"`
 	Tokens    []string              `json:"tokens,omitempty"`  // newest last
 	Created   bool                  `json:"created,omitempty"` // triggers.onCreate has had its run, or was not asked for

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -108,8 +109,10 @@ func (l Ledger) withoutCleanup(these func(Leftover) bool) Ledger {
 	return l
 }
 
-// by says whether a run left it, or, where one is named, a step of it.
-func (o Leftover) by(run, step string) bool { return o.Run == run && (step == "" || o.Step == step) }
+// by says whether a run left it, or, where one is named by its path or its own name, a step of it.
+func (o Leftover) by(run, step string) bool {
+	return o.Run == run && (step == "" || o.Step == step || strings.HasSuffix(o.Step, "/"+step))
+}
 
 // Acknowledge forgets what a run left, or, where one is named, a step of it: somebody knows.
 func (l Ledger) Acknowledge(run, step string) Ledger {

@@ -30,8 +30,16 @@ func TestAnOlderLedgerTakesNothingBack(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	want = anew
-	want.Totals, want.Recent, want.Tokens = map[run.Result]int64{run.Ran: 7}, []ledger.Entry{entry("01:00"), entry("03:00")}, []string{"b", "a"}
-	if diff := cmp.Diff(want, anew.WithPast(old)); diff != "" {
-		t.Errorf("begun anew (-want +got):\n%s", diff)
+	want.Totals, want.Recent, want.Tokens = map[run.Result]int64{run.Ran: 7}, []ledger.Entry{entry("01:00"), entry("03:00")}, []string{"a", "b"}
+	twice := anew.WithPast(old).WithPast(old)
+	if diff := cmp.Diff(want, twice); diff != "" {
+		t.Errorf("begun anew, and put back twice (-want +got):\n%s", diff)
+	}
+	for writes, older := range map[int64]bool{0: false, 6: true, 7: false, 8: false} {
+		was, is := known, known
+		was.Writes, is.Writes = writes, 7
+		if was.IsOlder(is) != older {
+			t.Errorf("of %d writes, where 7 are known: older %t", writes, !older)
+		}
 	}
 }

@@ -28,15 +28,17 @@ type TakenUp struct {
 // most bounds of how many plans answers are remembered, by forgetting all.
 const most = 10_000
 
-// Note takes in since which version answers are gone.
-func (a *TakenUp) Note(plan types.UID, since uint64) {
+// Note takes in since which version answers are gone, by their annotations.
+func (a *TakenUp) Note(plan types.UID, since uint64, gone map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.since == nil || len(a.since) > most {
 		a.since = map[types.UID]uint64{}
 	}
 	a.since[plan] = max(a.since[plan], since)
-	delete(a.stays, plan)
+	for key := range gone {
+		delete(a.stays[plan], key)
+	}
 }
 
 // Stays takes in that answers were taken up, and could not be taken off their plan.
@@ -46,13 +48,16 @@ func (a *TakenUp) Stays(cm *corev1.ConfigMap, answers map[string]string) {
 	if a.stays == nil || len(a.stays) > most {
 		a.stays = map[types.UID]map[string]string{}
 	}
-	said := map[string]string{}
+	said := a.stays[cm.UID]
+	if said == nil {
+		said = map[string]string{}
+		a.stays[cm.UID] = said
+	}
 	for _, key := range []string{annotations.Resume, annotations.Approve, annotations.Reject} {
 		if answers[key] != "" {
 			said[key] = saidBy(cm, key)
 		}
 	}
-	a.stays[cm.UID] = said
 }
 
 // saidBy is what an annotation says, by whom and why. Who says the same again cannot be told apart.

@@ -15,8 +15,8 @@ import (
 func TestAnAnswerThatWasTakenUpIsHiddenUntilTheCacheShowsThatItIsGone(t *testing.T) {
 	asked := intent.Intent{Resume: intent.RunRef{Run: "a"}, Approve: intent.RunRef{Run: "b"}, Reject: intent.RunRef{Run: "c"}}
 	var taken answers.TakenUp
-	taken.Note("orders", 30)
-	taken.Note("orders", 20) // an earlier one, told late
+	taken.Note("orders", 30, nil)
+	taken.Note("orders", 20, nil) // an earlier one, told late
 	for _, c := range []struct {
 		name    string
 		uid     types.UID
@@ -56,12 +56,28 @@ func TestAnAnswerThatCouldNotBeTakenAwayIsHiddenUntilItSaysSomethingElse(t *test
 			var taken answers.TakenUp
 			taken.Stays(plan("a", "jane"), map[string]string{annotations.Resume: "a"})
 			if c.away {
-				taken.Note("orders", 20)
+				taken.Note("orders", 20, map[string]string{annotations.Resume: "a"})
 			}
 			got := taken.Open(c.now, annotations.Intent(c.now.Annotations))
 			if (got.Resume.Run != "") != c.open || got.Approve.Run != "b" || taken.Left(c.now, "a") != c.left || taken.Left(c.now, "b") || taken.Left(nil, "a") {
 				t.Errorf("open is %+v; to be taken away: %t", got, taken.Left(c.now, "a"))
 			}
 		})
+	}
+}
+
+// A plan may have several runs: what is taken away of one leaves what is known of another.
+func TestAnswersToTwoRunsOfAPlanAreKeptApart(t *testing.T) {
+	plan := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "orders", ResourceVersion: "20", Annotations: map[string]string{annotations.Resume: "a", annotations.Approve: "b"}}}
+	in := annotations.Intent(plan.Annotations)
+	var taken answers.TakenUp
+	taken.Stays(plan, map[string]string{annotations.Resume: "a"})
+	taken.Note("orders", 20, map[string]string{annotations.Approve: "b"})
+	if !taken.Left(plan, "a") || taken.Open(plan, in).Resume.Run != "" {
+		t.Error("the answer to another run is forgotten with that of one")
+	}
+	taken.Stays(plan, map[string]string{annotations.Approve: "b"})
+	if got := taken.Open(plan, in); !taken.Left(plan, "a") || !taken.Left(plan, "b") || got.Resume.Run != "" || got.Approve.Run != "" {
+		t.Errorf("of two that could not be taken away, open is %+v", got)
 	}
 }

@@ -122,9 +122,18 @@ func (c *Controller) dispatch(ctx context.Context, l *store.CachedRun, next work
 		}
 		acts = append(acts, m)
 	}
-	if slices.ContainsFunc(acts, func(m workflow.Action) bool { return m.Act == workflow.ActPass && l.Journal.Idle(m.Path) }) {
-		if unchanged, err := c.Stores.Documents.Confirm(ctx, l.PlanKey(), on); err != nil || !unchanged {
-			return time.Time{}, err == nil, err
+	if begins := func(m workflow.Action) bool { return m.Act == workflow.ActPass && l.Journal.Idle(m.Path) }; slices.ContainsFunc(acts, begins) {
+		unchanged, failed := c.Stores.Documents.Confirm(ctx, l.PlanKey(), on)
+		if failed != nil || !unchanged { // what is at work goes on
+			acts = slices.DeleteFunc(acts, begins)
+			if len(acts) == 0 {
+				return time.Time{}, failed == nil, failed
+			}
+			again := c.Now()
+			if failed != nil {
+				again = again.Add(heldDelay)
+			}
+			wake = queue.Soonest(wake, again)
 		}
 	}
 	// Nothing may begin beside it, but in a rollout, where another node may be granted.

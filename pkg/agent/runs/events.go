@@ -38,7 +38,7 @@ func (c *Controller) consumeAnswers(ctx context.Context, l *store.CachedRun, ask
 		c.memory.answered.Stays(cm, gone)
 		return err
 	}
-	c.memory.answered.Note(cm.UID, since)
+	c.memory.answered.Note(cm.UID, since, gone)
 	if said := gone[annotations.Resume]; said != "" && sig.Resume == nil && !answers.Resumed(l.Journal, in.Resume, in.Actors["resume"]) {
 		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", document.Cut(said, 512))
 	}

@@ -100,3 +100,14 @@ func TestAResumeIsTakenUpOnce(t *testing.T) {
 		}
 	}
 }
+
+// What may not be written on the plan keeps the answer there, and no run from its cleanup.
+func TestARunEndsThoughItsAnswerStaysOnThePlan(t *testing.T) {
+	inWorld(t, "steps:\n- {name: one, type: suspend}\nfinally:\n- "+hook+"}\n", func(w *world) {
+		w.plays()
+		w.cluster.Refuse(agenttest.When{User: "agent", Verb: "patch", Resource: "configmaps", Name: nightly}, 1000, http.StatusUnprocessableEntity, "not by you")
+		w.says(annotations.Resume, runName)
+		w.after(5 * time.Minute)
+		w.ends(run.Succeeded, "")
+	})
+}

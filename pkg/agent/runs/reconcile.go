@@ -466,8 +466,11 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 			}
 		}
 		if written != before || c.memory.answered.Left(asked, l.Run.Name) {
-			if err := c.consumeAnswers(ctx, l, asked, sig); err != nil && !errors.Is(err, queue.ErrConflict) {
+			err := c.consumeAnswers(ctx, l, asked, sig)
+			if again := err != nil && !errors.Is(err, queue.ErrConflict); again && written != before {
 				return time.Time{}, err
+			} else if again { // it was taken up before: the run, its cleanup above all, does not stop for it
+				c.Telemetry.Log.Warn("an answer stays on its plan", "run", l.Key().String(), "error", err.Error())
 			}
 		}
 		c.Steps.Noted(l.Key(), outcomes)

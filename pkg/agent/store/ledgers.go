@@ -245,6 +245,7 @@ func (l *Ledgers) Put(ctx context.Context, pk types.NamespacedName, uid string, 
 // after a crash are told apart by reading, entries that stand in neither would
 // be lost.
 func (l *Ledgers) store(ctx context.Context, h *heldLedger, pk types.NamespacedName, led ledger.Ledger) error {
+	led.Writes = max(led.Writes, h.ledger.Writes) + 1
 	led, batch := led.Overflow()
 	if len(batch) > 0 {
 		if err := l.archive(ctx, pk, led.PlanUID, batch); err != nil {

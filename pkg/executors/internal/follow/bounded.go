@@ -222,9 +222,13 @@ func (f *follower[O, L, V]) watch(ctx context.Context) error {
 		return err
 	}
 	f.from.Heard(nil)
-	w = doubted(w, silence)
-	defer w.Stop()
-	return f.changes(ctx, w)
+	told := doubted(w, silence)
+	defer told.Stop()
+	err = f.changes(ctx, told)
+	if told.silent.Load() { // it may be of another world than the version: a list tells
+		f.version = ""
+	}
+	return err
 }
 
 // changes passes on what a watch sends until it ends.

@@ -5,6 +5,7 @@ package follow
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,9 +36,10 @@ type doubtedWatch struct {
 	out     chan watch.Event
 	stopped chan struct{}
 	once    sync.Once
+	silent  atomic.Bool // it was doubted
 }
 
-func doubted(w watch.Interface, patience time.Duration) watch.Interface {
+func doubted(w watch.Interface, patience time.Duration) *doubtedWatch {
 	d := &doubtedWatch{from: w, out: make(chan watch.Event), stopped: make(chan struct{})}
 	go d.pass(patience)
 	return d
@@ -54,6 +56,7 @@ func (d *doubtedWatch) pass(patience time.Duration) {
 		case <-d.stopped:
 			return
 		case <-quiet.C:
+			d.silent.Store(true)
 			return
 		case event, open := <-d.from.ResultChan():
 			if !open {
