@@ -109,7 +109,7 @@ func (d *Terminal) IsBack(words ...string) {
 
 func (d *Terminal) until(what string, holds func(text string, whole bool) bool) {
 	d.Helper()
-	limit := time.After(time.Minute)
+	limit := time.After(3 * time.Minute) // a screen of thousands of plans, on a busy machine
 	for {
 		text, whole := d.Screen()
 		if holds(text, whole) {
