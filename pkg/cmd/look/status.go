@@ -226,7 +226,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 	}
 	left := o.needed.look(ctx, o.Now(), k, &p)
 	v := o.newPrinter(view.PlanZone(p.Spec, o.Zone))
-	needs := slices.Concat(v.PlanNeeds(p), stuckRollouts(v, p.Active, fleetOf(ctx, k, p.Active...)), leftCordoned(v, left))
+	needs := slices.Concat(v.PlanNeeds(p), stuckRollouts(v, p.Heard(), fleetOf(ctx, k, p.Heard()...)), leftCordoned(v, left))
 	lines := append(v.NeedLines(needs), v.PlanLines(p, false)...)
 	return view.LinesOf(view.PlanResource(p), lines...), v.PlanUpdates(p), nil
 }
@@ -325,7 +325,7 @@ func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []vi
 	for _, p := range plans {
 		v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
 		p.Deleting = false // the namespace says so itself
-		add(view.PlanResource(p), p.Object.Namespace, append(v.PlanNeeds(p), stuckRollouts(v, p.Active, fleet)...))
+		add(view.PlanResource(p), p.Object.Namespace, append(v.PlanNeeds(p), stuckRollouts(v, p.Heard(), fleet)...))
 	}
 	for _, s := range sleepers {
 		add(view.SleeperResource(s), s.Namespace, o.printer(s.Zone(), s.Namespace).SleeperNeeds(s))
@@ -368,8 +368,8 @@ func stuckRollouts(v print.Printer, active []view.Run, fleet []*corev1.Node) []p
 	return out
 }
 
-// needsOfRun are what a run that is named needs of somebody, as beside its plan. What one asks for that
-// the agent leaves alone, nobody can give it.
+// needsOfRun are what a run that is named needs of somebody, as beside its plan. Of one that
+// does not heed what it is told, nobody is asked for anything.
 func needsOfRun(ctx context.Context, k *factory.Cluster, v print.Printer, r view.Run) []print.Need {
 	if r.Journal.Phase.Ended() {
 		return nil
@@ -382,7 +382,7 @@ func needsOfRun(ctx context.Context, k *factory.Cluster, v print.Printer, r view
 		return nil
 	}
 	cm, err := k.ConfigMaps(r.Run.Namespace).Get(ctx, r.Run.Plan, metav1.GetOptions{})
-	if err == nil && view.LeftAlone(cm, r.Run.Name) != "" {
+	if err == nil && !view.Heard(cm, r.Run.Name) {
 		return nil
 	}
 	return out

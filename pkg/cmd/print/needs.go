@@ -73,10 +73,7 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	if why, is := view.Stands(current, "TriggerLabelReturns", metav1.ConditionTrue); is {
 		add("does not run by its label: "+v.Told(why), v.Suggest().Describe(name))
 	}
-	for _, r := range p.Active {
-		if view.LeftAlone(p.Object, r.Run.Name) != "" || view.Unclaimed(p.Object, r.Run.Name) { // what it asks for, nobody can give it
-			continue
-		}
+	for _, r := range p.Heard() {
 		for _, n := range v.RunNeeds(r) {
 			add(n.What, n.Remedy)
 		}

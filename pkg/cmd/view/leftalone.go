@@ -43,6 +43,22 @@ func Unclaimed(plan *corev1.ConfigMap, run string) bool {
 	return stuck.HasNoOpenEntry(said, run)
 }
 
+// Heard says whether a run heeds what somebody tells it, by the condition RunStuck of its plan: the agent
+// does not leave it alone, and its plan's ledger has it open.
+func Heard(plan *corev1.ConfigMap, run string) bool {
+	return plan == nil || LeftAlone(plan, run) == "" && !Unclaimed(plan, run)
+}
+
+// Heard are the live runs that heed what somebody tells them: of the others, nobody is asked for anything.
+func (p Plan) Heard() (out []Run) {
+	for _, r := range p.Active {
+		if Heard(p.Object, r.Run.Name) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // Adopted says whether a run that its plan still says is left alone for its signature has been signed
 // since, with a key: the agent has not looked at it again.
 func Adopted(cm *corev1.ConfigMap, why, key string) bool {
