@@ -109,7 +109,7 @@ func (o *statusOptions) agentValue(r reads) []print.Value {
 	}
 	switch since := r.agent.Heartbeat; {
 	case r.noAgent != nil || r.agent.Missing == "":
-	case o.streams() && !since.IsZero():
+	case o.streams() && !since.IsZero() && !r.agent.Elsewhere: // else its words do not move with the clock
 		add("the agent in namespace " + r.agent.Namespace + " last showed itself " + since.UTC().Format(time.RFC3339))
 	default:
 		add(r.agent.Missing)
