@@ -102,7 +102,9 @@ func TestStatusOfARunBeginsWithWhatItNeeds(t *testing.T) {
 		}
 		return cmdtest.RunObject(r, "maint-run-orders-a")
 	}
-	said := func(message string) runtime.Object { return seen("orders", "", annotations.StatusConditions, runStuck(message)) }
+	said := func(message string) runtime.Object {
+		return seen("orders", "", annotations.StatusConditions, runStuck(message))
+	}
 	for _, c := range []struct {
 		name  string
 		world []runtime.Object
@@ -127,7 +129,7 @@ func TestStatusOfARunBeginsWithWhatItNeeds(t *testing.T) {
 				want = asks + ": " + answer
 			}
 			for _, command := range []string{"status", "describe"} {
-				o.Line(command + " orders-a -o 'jsonpath={range .needs[*]}{.what}: {.remedy}{end}'").Is(t, cmdtest.Printed{Out: want})
+				o.Line(command+" orders-a -o 'jsonpath={range .needs[*]}{.what}: {.remedy}{end}'").Is(t, cmdtest.Printed{Out: want})
 			}
 		})
 	}
@@ -208,6 +210,32 @@ func TestWhatFailedIsToldFirst(t *testing.T) {
 	for _, later := range []string{"namespace shop  is paused", "aged  is paused"} {
 		if i := strings.Index(got, later); at < 0 || i < at {
 			t.Errorf("%q is told before the failure:\n%s", later, got)
+		}
+	}
+}
+
+// Who has a node whose run the agent leaves alone: one answer, from all that say it.
+func TestOneAnswerAboutANodeWhoseRunIsLeftAlone(t *testing.T) {
+	rec := cmdtest.Record("roll", plan.TypeForEachNode, run.StepRunning, cmdtest.Looping(run.Item{Name: "a", Phase: run.StepRunning}))
+	world := objects(
+		cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"), cmdtest.RunObject(cmdtest.RunOf(rec), "maint-run-orders-a"),
+		seen("orders", "", annotations.StatusConditions, runStuck("run maint-run-orders-a is left alone: it is not signed")),
+		cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/orders"}})),
+	)
+	const left = "the agent leaves its run maint-run-orders-a alone"
+	for line, words := range map[string][]string{
+		"status":           {"is left cordoned for plan shop/orders, and " + left, "Cordoned   10m0s   -      " + left},
+		"status -A":        {"is left cordoned for plan shop/orders, and " + left},
+		"status a":         {"is left cordoned for plan shop/orders, and " + left, "stays as it is: the agent leaves run maint-run-orders-a of plan shop/orders alone; 'kubectl maint -n shop why maint-run-orders-a' says why, or 'kubectl uncordon a'"},
+		"status -o json":   {`"what": "is left cordoned for plan shop/orders, and ` + left},
+		"status a -o json": {`"what": "is left cordoned for plan shop/orders, and ` + left},
+		"why node/a":       {left},
+	} {
+		got := cmdtest.NewCluster(t, cmd.Run, world...).Line(line).Out
+		for _, w := range words {
+			if !strings.Contains(got, w) || strings.Contains(got, "next run does") {
+				t.Errorf("%s: %q is missing, or it says something else:\n%s", line, w, got)
+			}
 		}
 	}
 }

@@ -252,7 +252,7 @@ func (o *statusOptions) noPlans(k *factory.Cluster, r reads) string {
 func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []print.Update) {
 	plans, sleepers := r.views, o.sleepers(r)
 	above, nodes := o.above(k, r), o.nodeNeeds(r)
-	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps, r.unseen), r.nodes)
+	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps, r.unseen, r.alone), r.nodes)
 	if len(plans)+len(sleepers) == 0 {
 		head := append(o.needLines(above, nil, nil, nodes, r.nodes), view.Line{Text: o.noPlans(k, r), Head: true, Aside: true})
 		return append(head, below...), about

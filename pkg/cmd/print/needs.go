@@ -228,7 +228,7 @@ func (v Printer) ClaimNeeds(claims []view.NodeClaim) []Need {
 		}
 		what := c.Phase + " for " + c.By + view.Colon(v.Told(c.Reason))
 		if c.Phase == "Cordoned" {
-			what = "is left cordoned for " + c.By + ", and no run of that has it now"
+			what = "is left cordoned for " + c.By + ", and " + c.Reason
 		}
 		out = append(out, Need{About: "node " + c.Node, What: what, Remedy: v.Suggest().Why("node/" + c.Node)})
 	}
