@@ -239,3 +239,18 @@ func TestOneAnswerAboutANodeWhoseRunIsLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+// Where there is nothing to show, standard output is empty, whether or not an agent is at work.
+func TestAnEmptyStatusWithoutAnAgentPrintsNothingToStandardOutput(t *testing.T) {
+	silent := cmdtest.Agent()
+	silent.Data["heartbeat"] = "2026-11-19T00:00:00Z"
+	for words, world := range map[string][]runtime.Object{
+		"the agent in namespace maint-system last showed itself": objects(silent),
+		"no agent runs in namespace maint-system":                nil,
+	} {
+		got := cmdtest.NewCluster(t, cmd.Run, append(world, cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"))...).Line("status")
+		if got.Out != "" || got.Code != 0 || !strings.HasPrefix(got.Err, "No resources found in shop namespace.\n") || strings.Count(got.Err, words) != 1 {
+			t.Errorf("%q: %+v", words, got)
+		}
+	}
+}

@@ -131,14 +131,14 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 			return nil, nil, err
 		}
 		lines, said := o.overview(k, r)
-		above, news := heads(o.agentLines(r.agent, r.noAgent)...), o.agentUpdates(r.agent, r.noAgent)
+		above, news := o.agentLines(r.agent, r.noAgent, r.config == "" && onlyAside(lines)), o.agentUpdates(r.agent, r.noAgent)
 		if r.config != "" {
 			above, news = append(above, heads(o.newPrinter(o.Zone).Bad(r.config), "")...), append(news, print.Update{Of: "configuration", Text: r.config})
 		}
 		return append(above, lines...), append(news, said...), nil
 	}
 	agent, err := o.agentNow(ctx, k)
-	head, said := heads(o.agentLines(agent, err)...), o.agentUpdates(agent, err)
+	head, said := o.agentLines(agent, err, false), o.agentUpdates(agent, err)
 	var lines []view.Line
 	for i, name := range o.names {
 		if i > 0 {
@@ -157,18 +157,23 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 	return append(head, lines...), said, nil
 }
 
-// agentLines warn where no agent acts; standard error does, too, unless a person sees both.
-func (o *statusOptions) agentLines(s factory.AgentState, err error) []string {
+// agentLines warn where no agent acts; standard error does, too, unless a person sees both, or nothing else
+// is shown: then they are printed there.
+func (o *statusOptions) agentLines(s factory.AgentState, err error, alone bool) []view.Line {
+	var lines []view.Line
 	switch {
 	case err != nil:
-		return []string{o.newPrinter(o.Zone).Warn(err.Error()), ""}
+		lines = heads(o.newPrinter(o.Zone).Warn(err.Error()), "")
 	case s.Missing != "":
-		if !o.watch && !o.OutTerminal {
+		if !o.watch && !o.OutTerminal && !alone {
 			o.WarnSilent(s)
 		}
-		return []string{o.newPrinter(o.Zone).Bad(s.Missing), ""}
+		lines = heads(o.newPrinter(o.Zone).Bad(s.Missing), "")
 	}
-	return nil
+	for i := range lines {
+		lines[i].Aside = true
+	}
+	return lines
 }
 
 // agentUpdates report in plain lines when the agent falls silent and when it is back; an unknown

@@ -30,34 +30,9 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	}
 	w.agent = agent.Namespace
 	c.WarnSilent(agent)
-	list, err := k.Plans(ctx, k.Namespace, selector)
+	objects, sleeping, namespaces, err := w.readPlans(ctx, c, k, selector)
 	if err != nil {
 		return w, err
-	}
-	namespaces := []string{k.Namespace}
-	var objects, sleeping []*corev1.ConfigMap
-	for _, cm := range list {
-		namespaces = append(namespaces, cm.Namespace)
-		spec, faults := annotations.Plan(cm)
-		if warnOf(c.ErrOut, cm.Namespace, cm.Name, faults) {
-			continue
-		}
-		objects = append(objects, cm)
-		w.Plans = append(w.Plans, Plan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec.Defaulted(), Intent: annotations.Intent(cm.Annotations)})
-	}
-	sleepers, err := k.HibernatePlans(ctx, k.Namespace, selector)
-	if err != nil {
-		return w, err
-	}
-	for _, cm := range sleepers {
-		namespaces = append(namespaces, cm.Namespace)
-		spec, faults := annotations.HibernatePlan(cm)
-		if warnOf(c.ErrOut, cm.Namespace, cm.Name, faults) {
-			continue
-		}
-		hold, _ := annotations.ReadHold(cm.Annotations)
-		sleeping = append(sleeping, cm)
-		w.Sleepers = append(w.Sleepers, HibernatePlan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec, Hold: hold})
 	}
 	ledgers, err := k.Ledgers(ctx, k.Namespace)
 	if err != nil {
@@ -105,6 +80,39 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 		}
 	}
 	return w, nil
+}
+
+// readPlans reads the plans of both kinds without faults, and says in which namespaces there are any.
+func (w *Set) readPlans(ctx context.Context, c *factory.Factory, k *factory.Cluster, selector string) (objects, sleeping []*corev1.ConfigMap, namespaces []string, err error) {
+	list, err := k.Plans(ctx, k.Namespace, selector)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	namespaces = []string{k.Namespace}
+	for _, cm := range list {
+		namespaces = append(namespaces, cm.Namespace)
+		spec, faults := annotations.Plan(cm)
+		if warnOf(c.ErrOut, cm.Namespace, cm.Name, faults) {
+			continue
+		}
+		objects = append(objects, cm)
+		w.Plans = append(w.Plans, Plan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec.Defaulted(), Intent: annotations.Intent(cm.Annotations)})
+	}
+	sleepers, err := k.HibernatePlans(ctx, k.Namespace, selector)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for _, cm := range sleepers {
+		namespaces = append(namespaces, cm.Namespace)
+		spec, faults := annotations.HibernatePlan(cm)
+		if warnOf(c.ErrOut, cm.Namespace, cm.Name, faults) {
+			continue
+		}
+		hold, _ := annotations.ReadHold(cm.Annotations)
+		sleeping = append(sleeping, cm)
+		w.Sleepers = append(w.Sleepers, HibernatePlan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec, Hold: hold})
+	}
+	return objects, sleeping, namespaces, nil
 }
 
 // pastIn is the past of a plan of either kind. It warns of what is wrong with its ledger.
