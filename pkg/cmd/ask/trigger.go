@@ -199,7 +199,7 @@ func (o *triggerOptions) findBusy(ctx context.Context, k *factory.Cluster, cm *c
 	}
 	kept, unread := k.Ledger(ctx, cm)
 	if err != nil || unread != nil {
-		o.words.waits += fmt.Sprintf("whether another run has to end before it cannot be seen: %v\n", cmp.Or(err, unread))
+		o.words.waits += fmt.Sprintf("cannot see whether another run has to end first: %v\n", cmp.Or(err, unread))
 		return
 	}
 	asked := cm.DeepCopy()

@@ -312,7 +312,7 @@ func TestTriggerSaysThatItCannotSeeWhatIsAtWork(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", ""), cmdtest.Agent())
 	o.Forbids("list", "configmaps", "")
 	got := o.Maint("trigger", "orders")
-	if got.Code != 0 || !strings.HasPrefix(got.Err, "whether another run has to end before it cannot be seen: list runs: configmaps is forbidden: ") {
+	if got.Code != 0 || !strings.HasPrefix(got.Err, "cannot see whether another run has to end first: list runs: configmaps is forbidden: ") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/stuck"
 )
 
 // full is a run of plan orders that begins no other node, since both places are taken, and the nodes.
@@ -101,7 +102,9 @@ func TestStatusOfARunBeginsWithWhatItNeeds(t *testing.T) {
 		}
 		return cmdtest.RunObject(r, "maint-run-orders-a")
 	}
-	const alone = `[{"type":"RunStuck","status":"True","reason":"Stuck","message":"run maint-run-orders-a is left alone: it is not signed","lastTransitionTime":"2026-11-20T00:00:00Z"}]`
+	said := func(message string) runtime.Object {
+		return seen("orders", "", annotations.StatusConditions, runStuck(message))
+	}
 	for _, c := range []struct {
 		name  string
 		world []runtime.Object
@@ -110,7 +113,9 @@ func TestStatusOfARunBeginsWithWhatItNeeds(t *testing.T) {
 		{"it is suspended", objects(held(), seen("orders", "")), true},
 		{"its plan is gone", objects(held()), true},
 		{"somebody aborts it", objects(held(), seen("orders", "", annotations.Abort, "maint-run-orders-a")), false},
-		{"the agent leaves it alone", objects(held(), seen("orders", "", annotations.StatusConditions, alone)), false},
+		{"the agent leaves it alone", objects(held(), said("run maint-run-orders-a is left alone: it is not signed")), false},
+		{"its plan's ledger does not have it open", objects(held(), said(stuck.CannotGoOn("maint-run-orders-a", stuck.NoOpenEntry))), false},
+		{"another one of its plan is left alone", objects(held(), said("run maint-run-orders-b is left alone: it is not signed")), true},
 		{"it has ended", objects(held(func(r *view.Run) { r.Journal.Phase, r.Journal.FinishedAt = run.Aborted, cmdtest.Before(0) }), seen("orders", "")), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -123,8 +128,29 @@ func TestStatusOfARunBeginsWithWhatItNeeds(t *testing.T) {
 			if c.needs {
 				want = asks + ": " + answer
 			}
-			o.Line("status orders-a -o 'jsonpath={range .needs[*]}{.what}: {.remedy}{end}'").Is(t, cmdtest.Printed{Out: want})
+			for _, command := range []string{"status", "describe"} {
+				o.Line(command+" orders-a -o 'jsonpath={range .needs[*]}{.what}: {.remedy}{end}'").Is(t, cmdtest.Printed{Out: want})
+			}
 		})
+	}
+}
+
+func runStuck(message string) string {
+	return `[{"type":"RunStuck","status":"True","reason":"Stuck","message":"` + message + `","lastTransitionTime":"2026-11-20T00:00:00Z"}]`
+}
+
+// A free place helps no run that begins nothing, whatever is asked: neither it nor its plan asks for one.
+func TestNobodyIsAskedToFreeAPlaceForARunThatBeginsNothing(t *testing.T) {
+	for name, message := range map[string]string{
+		"the agent leaves it alone":               "run maint-run-orders-a is left alone: it is not signed",
+		"its plan's ledger does not have it open": stuck.CannotGoOn("maint-run-orders-a", stuck.NoOpenEntry),
+	} {
+		o := cmdtest.NewCluster(t, cmd.Run, append(full(), cmdtest.Agent(), cmdtest.Namespace("shop"), seen("orders", "", annotations.StatusConditions, runStuck(message)))...)
+		for _, line := range []string{"status", "status orders", "status orders-a", "describe orders-a", "status -o json", "status orders -o json", "describe orders -o json", "status orders-a -o json", "describe orders-a -o json"} {
+			if text := o.Line(line).Out; strings.Contains(text, "uncordon b") {
+				t.Errorf("%s: %s asks for a place:\n%s", name, line, text)
+			}
+		}
 	}
 }
 
@@ -184,6 +210,47 @@ func TestWhatFailedIsToldFirst(t *testing.T) {
 	for _, later := range []string{"namespace shop  is paused", "aged  is paused"} {
 		if i := strings.Index(got, later); at < 0 || i < at {
 			t.Errorf("%q is told before the failure:\n%s", later, got)
+		}
+	}
+}
+
+// Who has a node whose run the agent leaves alone: one answer, from all that say it.
+func TestOneAnswerAboutANodeWhoseRunIsLeftAlone(t *testing.T) {
+	rec := cmdtest.Record("roll", plan.TypeForEachNode, run.StepRunning, cmdtest.Looping(run.Item{Name: "a", Phase: run.StepRunning}))
+	world := objects(
+		cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"), cmdtest.RunObject(cmdtest.RunOf(rec), "maint-run-orders-a"),
+		seen("orders", "", annotations.StatusConditions, runStuck("run maint-run-orders-a is left alone: it is not signed")),
+		cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/orders"}})),
+	)
+	const left = "the agent leaves its run maint-run-orders-a alone"
+	for line, words := range map[string][]string{
+		"status":           {"is left cordoned for plan shop/orders, and " + left, "Cordoned   10m0s   -      " + left},
+		"status -A":        {"is left cordoned for plan shop/orders, and " + left},
+		"status a":         {"is left cordoned for plan shop/orders, and " + left, "stays as it is: the agent leaves run maint-run-orders-a of plan shop/orders alone; 'kubectl maint -n shop why maint-run-orders-a' says why, or 'kubectl uncordon a'"},
+		"status -o json":   {`"what": "is left cordoned for plan shop/orders, and ` + left},
+		"status a -o json": {`"what": "is left cordoned for plan shop/orders, and ` + left},
+		"why node/a":       {left},
+	} {
+		got := cmdtest.NewCluster(t, cmd.Run, world...).Line(line).Out
+		for _, w := range words {
+			if !strings.Contains(got, w) || strings.Contains(got, "next run does") {
+				t.Errorf("%s: %q is missing, or it says something else:\n%s", line, w, got)
+			}
+		}
+	}
+}
+
+// Where there is nothing to show, standard output is empty, whether or not an agent is at work.
+func TestAnEmptyStatusWithoutAnAgentPrintsNothingToStandardOutput(t *testing.T) {
+	silent := cmdtest.Agent()
+	silent.Data["heartbeat"] = "2026-11-19T00:00:00Z"
+	for words, world := range map[string][]runtime.Object{
+		"the agent in namespace maint-system last showed itself": objects(silent),
+		"no agent runs in namespace maint-system":                nil,
+	} {
+		got := cmdtest.NewCluster(t, cmd.Run, append(world, cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"))...).Line("status")
+		if got.Out != "" || got.Code != 0 || !strings.HasPrefix(got.Err, "No resources found in shop namespace.\n") || strings.Count(got.Err, words) != 1 {
+			t.Errorf("%q: %+v", words, got)
 		}
 	}
 }

@@ -131,14 +131,14 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 			return nil, nil, err
 		}
 		lines, said := o.overview(k, r)
-		above, news := heads(o.agentLines(r.agent, r.noAgent)...), o.agentUpdates(r.agent, r.noAgent)
+		above, news := o.agentLines(r.agent, r.noAgent, r.config == "" && onlyAside(lines)), o.agentUpdates(r.agent, r.noAgent)
 		if r.config != "" {
 			above, news = append(above, heads(o.newPrinter(o.Zone).Bad(r.config), "")...), append(news, print.Update{Of: "configuration", Text: r.config})
 		}
 		return append(above, lines...), append(news, said...), nil
 	}
 	agent, err := o.agentNow(ctx, k)
-	head, said := heads(o.agentLines(agent, err)...), o.agentUpdates(agent, err)
+	head, said := o.agentLines(agent, err, false), o.agentUpdates(agent, err)
 	var lines []view.Line
 	for i, name := range o.names {
 		if i > 0 {
@@ -157,18 +157,23 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 	return append(head, lines...), said, nil
 }
 
-// agentLines warn where no agent acts; standard error does, too, unless a person sees both.
-func (o *statusOptions) agentLines(s factory.AgentState, err error) []string {
+// agentLines warn where no agent acts; standard error does, too, unless a person sees both, or nothing else
+// is shown: then they are printed there.
+func (o *statusOptions) agentLines(s factory.AgentState, err error, alone bool) []view.Line {
+	var lines []view.Line
 	switch {
 	case err != nil:
-		return []string{o.newPrinter(o.Zone).Warn(err.Error()), ""}
+		lines = heads(o.newPrinter(o.Zone).Warn(err.Error()), "")
 	case s.Missing != "":
-		if !o.watch && !o.OutTerminal {
+		if !o.watch && !o.OutTerminal && !alone {
 			o.WarnSilent(s)
 		}
-		return []string{o.newPrinter(o.Zone).Bad(s.Missing), ""}
+		lines = heads(o.newPrinter(o.Zone).Bad(s.Missing), "")
 	}
-	return nil
+	for i := range lines {
+		lines[i].Aside = true
+	}
+	return lines
 }
 
 // agentUpdates report in plain lines when the agent falls silent and when it is back; an unknown
@@ -226,7 +231,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 	}
 	left := o.needed.look(ctx, o.Now(), k, &p)
 	v := o.newPrinter(view.PlanZone(p.Spec, o.Zone))
-	needs := slices.Concat(v.PlanNeeds(p), stuckRollouts(v, p.Active, fleetOf(ctx, k, p.Active...)), leftCordoned(v, left))
+	needs := slices.Concat(v.PlanNeeds(p), stuckRollouts(v, p.Heard(), fleetOf(ctx, k, p.Heard()...)), leftCordoned(v, left))
 	lines := append(v.NeedLines(needs), v.PlanLines(p, false)...)
 	return view.LinesOf(view.PlanResource(p), lines...), v.PlanUpdates(p), nil
 }
@@ -252,7 +257,7 @@ func (o *statusOptions) noPlans(k *factory.Cluster, r reads) string {
 func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []print.Update) {
 	plans, sleepers := r.views, o.sleepers(r)
 	above, nodes := o.above(k, r), o.nodeNeeds(r)
-	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps, r.unseen), r.nodes)
+	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps, r.unseen, r.alone), r.nodes)
 	if len(plans)+len(sleepers) == 0 {
 		head := append(o.needLines(above, nil, nil, nodes, r.nodes), view.Line{Text: o.noPlans(k, r), Head: true, Aside: true})
 		return append(head, below...), about
@@ -325,7 +330,7 @@ func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []vi
 	for _, p := range plans {
 		v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
 		p.Deleting = false // the namespace says so itself
-		add(view.PlanResource(p), p.Object.Namespace, append(v.PlanNeeds(p), stuckRollouts(v, p.Active, fleet)...))
+		add(view.PlanResource(p), p.Object.Namespace, append(v.PlanNeeds(p), stuckRollouts(v, p.Heard(), fleet)...))
 	}
 	for _, s := range sleepers {
 		add(view.SleeperResource(s), s.Namespace, o.printer(s.Zone(), s.Namespace).SleeperNeeds(s))
@@ -368,8 +373,8 @@ func stuckRollouts(v print.Printer, active []view.Run, fleet []*corev1.Node) []p
 	return out
 }
 
-// needsOfRun are what a run that is named needs of somebody, as beside its plan. What one asks for that
-// the agent leaves alone, nobody can give it.
+// needsOfRun are what a run that is named needs of somebody, as beside its plan. Of one that
+// does not heed what it is told, nobody is asked for anything.
 func needsOfRun(ctx context.Context, k *factory.Cluster, v print.Printer, r view.Run) []print.Need {
 	if r.Journal.Phase.Ended() {
 		return nil
@@ -382,7 +387,7 @@ func needsOfRun(ctx context.Context, k *factory.Cluster, v print.Printer, r view
 		return nil
 	}
 	cm, err := k.ConfigMaps(r.Run.Namespace).Get(ctx, r.Run.Plan, metav1.GetOptions{})
-	if err == nil && view.LeftAlone(cm, r.Run.Name) != "" {
+	if err == nil && !view.Heard(cm, r.Run.Name) {
 		return nil
 	}
 	return out

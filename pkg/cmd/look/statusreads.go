@@ -30,10 +30,11 @@ type reads struct {
 	ledgers         map[types.UID]view.Ledger // of the plans
 	around          source.Restrictions
 	nodes           []*corev1.Node
-	nodesUnread     bool             // not all was read of what the nodes are at
-	steps           []view.StepClaim // of runs that have nodes, or wait for nodes
-	unseen          view.UnseenRuns  // of which steps are not known
-	views           []view.Plan      // of the plans, those that need attention first
+	nodesUnread     bool              // not all was read of what the nodes are at
+	steps           []view.StepClaim  // of runs that have nodes, or wait for nodes
+	alone           map[string]string // runs that the agent leaves alone, by their plans as claimants
+	unseen          view.UnseenRuns   // of which steps are not known
+	views           []view.Plan       // of the plans, those that need attention first
 }
 
 // read makes all requests concurrently: one after the other would take a second with a distant API
@@ -55,7 +56,8 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	if o.selector == "" {
 		ask(4, func() (err error) { r.restores, err = k.Restores(ctx, namespace, ""); return err })
 	}
-	group.Go(func() error { r.nodesUnread = !o.nodes(ctx, k, &r); return nil })
+	var active []view.Run
+	group.Go(func() error { active, r.nodesUnread = o.nodes(ctx, k, &r); return nil })
 	group.Go(func() error { r.config = o.config.look(ctx, o.Now(), k, r.agent.Namespace); return nil })
 	if !o.everywhere {
 		group.Go(func() error { r.around = source.ReadRestrictions(ctx, k, r.agent.Namespace, namespace); return nil })
@@ -70,6 +72,7 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	for _, cm := range r.plans {
 		r.ledgers[cm.UID] = ledgers.Of(ctx, cm)
 	}
+	r.count(active)
 	if o.everywhere {
 		var namespaces []string
 		for _, cm := range slices.Concat(r.plans, r.sleepers) {
@@ -80,6 +83,23 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	r.views = o.plans(r)
 	o.skips.look(ctx, o.Now(), k, r.views)
 	return r, nil
+}
+
+// count notes which nodes live runs have or want, as the agent counts them by the plans that were read;
+// those of other plans count.
+func (r *reads) count(active []view.Run) {
+	plans := make(map[types.NamespacedName]*corev1.ConfigMap, len(r.plans))
+	for _, cm := range r.plans {
+		plans[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}] = cm
+	}
+	counted, alone := view.CountRuns(active, func(name types.NamespacedName) (*corev1.ConfigMap, view.Ledger) {
+		cm := plans[name]
+		if cm == nil {
+			return nil, view.Ledger{}
+		}
+		return cm, r.ledgers[cm.UID]
+	})
+	r.steps, r.alone = view.StepClaims(counted), alone
 }
 
 // configuration is what is wrong with the agent's configuration. During a live view it is read no
@@ -143,26 +163,25 @@ func (s *skips) look(ctx context.Context, now time.Time, k *factory.Cluster, pla
 	}
 }
 
-// nodes reads all nodes, and the steps that have or want some; none where they cannot be read. It
-// says whether both were read.
-func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster, r *reads) bool {
+// nodes reads all nodes, and the live runs that may have some; none where they cannot be read. It
+// says whether one of both could not be read.
+func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster, r *reads) (active []view.Run, unread bool) {
+	var err error
 	if o.seen != nil {
 		r.nodes = o.seen.Nodes()
 	} else {
 		list, err := k.Nodes(ctx, "")
 		if err != nil {
 			o.warnUnread(ctx, "what goes on on nodes is not shown", err)
-			return false
+			return nil, true
 		}
 		r.nodes = list
 	}
-	runs, unseen, err := k.ActiveRuns(ctx)
-	r.unseen = unseen
+	active, r.unseen, err = k.ActiveRuns(ctx)
 	if err != nil {
 		o.warnUnread(ctx, "which runs have nodes is not shown", err)
 	}
-	r.steps = view.StepClaims(runs)
-	return err == nil
+	return active, err != nil
 }
 
 // warnUnread warns that a part is missing, unless the user may not read it.

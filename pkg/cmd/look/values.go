@@ -109,7 +109,7 @@ func (o *statusOptions) agentValue(r reads) []print.Value {
 	}
 	switch since := r.agent.Heartbeat; {
 	case r.noAgent != nil || r.agent.Missing == "":
-	case o.streams() && !since.IsZero():
+	case o.streams() && !since.IsZero() && !r.agent.Elsewhere: // else its words do not move with the clock
 		add("the agent in namespace " + r.agent.Namespace + " last showed itself " + since.UTC().Format(time.RFC3339))
 	default:
 		add(r.agent.Missing)
@@ -169,7 +169,7 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 	}
 	left := o.needed.look(ctx, o.Now(), k, &p)
 	v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
-	return o.planValue(p, fleetOf(ctx, k, p.Active...), leftCordoned(v, left)...), nil
+	return o.planValue(p, fleetOf(ctx, k, p.Heard()...), leftCordoned(v, left)...), nil
 }
 
 // allValues are the plans of both kinds, runs and restore data without a plan, paused or frozen
@@ -187,7 +187,7 @@ func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 		out = append(out, h.value)
 	}
 	for _, n := range r.nodes {
-		v, claims := o.newPrinter(o.Zone), view.NodeClaims([]*corev1.Node{n}, r.steps, r.unseen)
+		v, claims := o.newPrinter(o.Zone), view.NodeClaims([]*corev1.Node{n}, r.steps, r.unseen, r.alone)
 		if needs := append(v.ClaimNeeds(claims), v.NodeNeeds(n)...); len(claims)+len(needs) > 0 {
 			out = append(out, nodeValue(v.NodeValue(n, claims, needs)))
 		}
@@ -197,7 +197,7 @@ func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 
 func (o *statusOptions) planValue(p view.Plan, fleet []*corev1.Node, more ...print.Need) print.Value {
 	v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
-	return planValue(v.PlanValue(p, append(stuckRollouts(v, p.Active, fleet), more...)...))
+	return planValue(v.PlanValue(p, append(stuckRollouts(v, p.Heard(), fleet), more...)...))
 }
 
 // fleetOf are all nodes, where one of some runs has a rollout at work; none where they may not be read.
@@ -306,7 +306,7 @@ func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, agent
 	}
 	source.LookForNeeded(ctx, k, &p)
 	v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
-	body := v.PlanValue(p, stuckRollouts(v, p.Active, fleetOf(ctx, k, p.Active...))...)
+	body := v.PlanValue(p, stuckRollouts(v, p.Heard(), fleetOf(ctx, k, p.Heard()...))...)
 	body.Spec, body.Events = &p.Spec, events
 	if p.Ledger != nil {
 		body.History = p.Ledger.Recent

@@ -225,6 +225,33 @@ func TestAStatusThatIsFollowedTellsOfASilentAgent(t *testing.T) {
 	}
 }
 
+// An agent that watches another namespace is at work: its heartbeats are no news, and what is said of it is that.
+func TestAStreamSaysOfAnAgentThatWatchesElsewhereThatAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		agent := func(after time.Duration) *corev1.ConfigMap {
+			cm := cmdtest.Agent()
+			cm.Data[annotations.HeartbeatWatches], cm.Data["heartbeat"] = "team", cmdtest.Now().Add(after).Format(time.RFC3339)
+			return cm
+		}
+		o := cmdtest.NewCluster(t, cmd.Run, agent(0), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"), cmdtest.Plan("orders", "", young))
+		o.Ctx, o.Moves = ctx, true
+		go func() {
+			for beat := range 12 {
+				time.Sleep(5 * time.Second)
+				o.Stores("configmaps", agent(time.Duration(beat+1)*5*time.Second))
+			}
+			o.Stores("configmaps", cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 2 * * *'}]}", young))
+			time.Sleep(10 * time.Second)
+			cancel()
+		}()
+		got := o.Line("status -w -o json").Out
+		if strings.Count(got, "AgentStatus") != 1 || !strings.Contains(got, "watches only namespace team") || strings.Count(got, "PlanStatus") != 2 {
+			t.Errorf("not once, or for another reason:\n%s", got)
+		}
+	})
+}
+
 // An outage ends no status that is followed, in whatever form; it is told once, and what changed meanwhile is
 // shown when the API server is back.
 func TestAnOutageEndsNoStatusThatIsFollowed(t *testing.T) {

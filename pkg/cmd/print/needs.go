@@ -73,10 +73,7 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	if why, is := view.Stands(current, "TriggerLabelReturns", metav1.ConditionTrue); is {
 		add("does not run by its label: "+v.Told(why), v.Suggest().Describe(name))
 	}
-	for _, r := range p.Active {
-		if view.LeftAlone(p.Object, r.Run.Name) != "" || view.Unclaimed(p.Object, r.Run.Name) { // what it asks for, nobody can give it
-			continue
-		}
+	for _, r := range p.Heard() {
 		for _, n := range v.RunNeeds(r) {
 			add(n.What, n.Remedy)
 		}
@@ -231,7 +228,7 @@ func (v Printer) ClaimNeeds(claims []view.NodeClaim) []Need {
 		}
 		what := c.Phase + " for " + c.By + view.Colon(v.Told(c.Reason))
 		if c.Phase == "Cordoned" {
-			what = "is left cordoned for " + c.By + ", and no run of that has it now"
+			what = "is left cordoned for " + c.By + ", and " + c.Reason
 		}
 		out = append(out, Need{About: "node " + c.Node, What: what, Remedy: v.Suggest().Why("node/" + c.Node)})
 	}

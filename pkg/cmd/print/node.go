@@ -75,20 +75,33 @@ func (v Printer) cordoned(n view.Node) string {
 		return ""
 	}
 	text := "for " + strings.Join(view.ClaimantNames(n.Cordon.By), ", ") + ", since " + v.When(n.Cordon.At)
-	staying, unseen := view.Staying(n)
+	staying, alone, unseen := view.Staying(n)
 	switch {
 	case n.Cordon.Undone && !n.Unschedulable:
 		return text + "\nsomebody uncordoned it since: that is left as it is"
 	case n.Cordon.Before:
 		return text + "\nit was cordoned before, and stays so afterwards"
-	case len(n.Gone) > 0 && len(staying)+len(unseen) == 0:
+	case len(n.Gone) > 0 && len(staying)+len(alone)+len(unseen) == 0:
 		return text + "\nit was schedulable before, and stays as it is" + goneOf(n)
-	case len(unseen) > 0 && len(staying) == 0:
+	case len(unseen) > 0 && len(staying)+len(alone) == 0:
 		return text + "\nit was schedulable before" + unseenRuns(unseen) + goneOf(n)
-	case len(staying) > 0:
-		return text + "\nit was schedulable before, and stays as it is: no run of " + strings.Join(staying, ", ") + " goes on with it; the plan's next run does, or 'kubectl uncordon " + n.Name + "'" + unseenRuns(unseen) + goneOf(n)
+	case len(staying)+len(alone) > 0:
+		var who []string
+		if len(staying) > 0 {
+			who = append(who, "no run of "+strings.Join(staying, ", ")+" goes on with it; the plan's next run does")
+		}
+		for _, by := range alone {
+			who = append(who, "the agent leaves run "+n.Alone[by]+" of "+nodes.ClaimantName(by)+" alone; "+v.WhyAlone(by, n.Alone[by])+" says why")
+		}
+		return text + "\nit was schedulable before, and stays as it is: " + strings.Join(who, "; ") + ", or 'kubectl uncordon " + n.Name + "'" + unseenRuns(unseen) + goneOf(n)
 	}
 	return text + "\nit was schedulable before, and is again when the last one leaves"
+}
+
+// WhyAlone is the command that says why the agent leaves a run alone of a plan, which is a claimant.
+func (v Printer) WhyAlone(by, run string) string {
+	plan, _ := view.PlanOf(by)
+	return v.In(plan.Namespace).Suggest().Why(run)
 }
 
 // goneOf says that nobody uncordons a node for a plan that does not exist any more.

@@ -65,6 +65,13 @@ func TestThePictureOfANode(t *testing.T) {
 		{"cordoned for a run that failed on it", cordonedFor(run.StepFailed), []string{
 			"Node:      a  Ready, unschedulable", "Cordoned:  for plan shop/p, " + ten, "           it was schedulable before, and stays as it is: no run of plan shop/p goes on with it; the plan's next run does, or 'kubectl uncordon a'", "Requests:  nobody asks for it", "Rollouts:  plan shop/p (run maint-run-p-x, step roll)  failed, and left as it is: no disk", open,
 		}},
+		{"cordoned for a run that the agent leaves alone", func() view.Node {
+			n := nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}}))
+			n.Alone = map[string]string{"plan:ops/roll": "maint-run-roll-x"}
+			return n
+		}(), []string{
+			"Node:      a  Ready, unschedulable", "Cordoned:  for plan ops/roll, " + ten, "           it was schedulable before, and stays as it is: the agent leaves run maint-run-roll-x of plan ops/roll alone; 'kubectl maint -n ops why maint-run-roll-x' says why, or 'kubectl uncordon a'", "Requests:  nobody asks for it", open,
+		}},
 		{"cordoned for a run that is at work on it", cordonedFor(run.StepRunning), []string{
 			"Node:      a  Ready, unschedulable", "Cordoned:  for plan shop/p, " + ten, "           it was schedulable before, and is again when the last one leaves", "Requests:  nobody asks for it", "Rollouts:  plan shop/p (run maint-run-p-x, step roll)  at work", open,
 		}},

@@ -1,5 +1,5 @@
-// Package rollout says which rollouts of runs begin no other node because all their places are
-// taken, by whom, and what frees each.
+// Package rollout reads which runs may have nodes, as the agent counts them, and says which rollouts of
+// runs begin no other node because all their places are taken, by whom, and what frees each.
 package rollout
 
 import (

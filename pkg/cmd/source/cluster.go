@@ -7,15 +7,14 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/rollout"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
-	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -31,34 +30,9 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	}
 	w.agent = agent.Namespace
 	c.WarnSilent(agent)
-	list, err := k.Plans(ctx, k.Namespace, selector)
+	objects, sleeping, namespaces, err := w.readPlans(ctx, c, k, selector)
 	if err != nil {
 		return w, err
-	}
-	namespaces := []string{k.Namespace}
-	var objects, sleeping []*corev1.ConfigMap
-	for _, cm := range list {
-		namespaces = append(namespaces, cm.Namespace)
-		spec, faults := annotations.Plan(cm)
-		if warnOf(c.ErrOut, cm.Namespace, cm.Name, faults) {
-			continue
-		}
-		objects = append(objects, cm)
-		w.Plans = append(w.Plans, Plan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec.Defaulted(), Intent: annotations.Intent(cm.Annotations)})
-	}
-	sleepers, err := k.HibernatePlans(ctx, k.Namespace, selector)
-	if err != nil {
-		return w, err
-	}
-	for _, cm := range sleepers {
-		namespaces = append(namespaces, cm.Namespace)
-		spec, faults := annotations.HibernatePlan(cm)
-		if warnOf(c.ErrOut, cm.Namespace, cm.Name, faults) {
-			continue
-		}
-		hold, _ := annotations.ReadHold(cm.Annotations)
-		sleeping = append(sleeping, cm)
-		w.Sleepers = append(w.Sleepers, HibernatePlan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec, Hold: hold})
 	}
 	ledgers, err := k.Ledgers(ctx, k.Namespace)
 	if err != nil {
@@ -108,6 +82,39 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	return w, nil
 }
 
+// readPlans reads the plans of both kinds without faults, and says in which namespaces there are any.
+func (w *Set) readPlans(ctx context.Context, c *factory.Factory, k *factory.Cluster, selector string) (objects, sleeping []*corev1.ConfigMap, namespaces []string, err error) {
+	list, err := k.Plans(ctx, k.Namespace, selector)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	namespaces = []string{k.Namespace}
+	for _, cm := range list {
+		namespaces = append(namespaces, cm.Namespace)
+		spec, faults := annotations.Plan(cm)
+		if warnOf(c.ErrOut, cm.Namespace, cm.Name, faults) {
+			continue
+		}
+		objects = append(objects, cm)
+		w.Plans = append(w.Plans, Plan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec.Defaulted(), Intent: annotations.Intent(cm.Annotations)})
+	}
+	sleepers, err := k.HibernatePlans(ctx, k.Namespace, selector)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for _, cm := range sleepers {
+		namespaces = append(namespaces, cm.Namespace)
+		spec, faults := annotations.HibernatePlan(cm)
+		if warnOf(c.ErrOut, cm.Namespace, cm.Name, faults) {
+			continue
+		}
+		hold, _ := annotations.ReadHold(cm.Annotations)
+		sleeping = append(sleeping, cm)
+		w.Sleepers = append(w.Sleepers, HibernatePlan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec, Hold: hold})
+	}
+	return objects, sleeping, namespaces, nil
+}
+
 // pastIn is the past of a plan of either kind. It warns of what is wrong with its ledger.
 func pastIn(ctx context.Context, c *factory.Factory, ledgers factory.Ledgers, cm *corev1.ConfigMap) past {
 	kept := ledgers.Of(ctx, cm)
@@ -123,58 +130,16 @@ func warnOf(out io.Writer, namespace, name string, faults document.Faults) bool 
 	return len(faults) > 0
 }
 
-// RunsOfNode are the live runs that may have a node, as the agent counts them, and of each that it
-// leaves alone its name, by its plan as a claimant. Whoever may read none is warned: the node itself
-// is known all the same.
-func RunsOfNode(ctx context.Context, c *factory.Factory, k *factory.Cluster) (runs []view.Run, alone map[string]string, unseen view.UnseenRuns, err error) {
-	live, unseen, err := k.ActiveRuns(ctx)
-	if apierrors.IsForbidden(err) {
-		c.Warn(err.Error() + "; which runs have the node is not shown")
-		err = nil
-	}
-	alone = map[string]string{}
-	for _, r := range live {
-		if counted, counts := asCounted(ctx, k, r); counts {
-			runs = append(runs, counted)
-		} else {
-			alone[nodes.PlanClaimant(r.Run.Namespace, r.Run.Plan)] = r.Run.Name
-		}
-	}
-	return runs, alone, unseen, err
-}
-
-// asCounted looks at the plan of a run that has or wants nodes. Of one that cannot be read the run counts.
-func asCounted(ctx context.Context, k *factory.Cluster, r view.Run) (counted view.Run, counts bool) {
-	if len(view.StepClaims([]view.Run{r})) == 0 {
-		return r, true
-	}
-	cm, err := k.ConfigMaps(r.Run.Namespace).Get(ctx, r.Run.Plan, metav1.GetOptions{})
-	if err != nil {
-		return r, true
-	}
-	kept, _ := k.Ledger(ctx, cm) // one that cannot be read says nothing of it
-	return r.AsCounted(cm, kept)
-}
-
-// PlansGone are the claimants of a node's cordon that are plans which do not exist. What may not be read may be there.
-func PlansGone(ctx context.Context, k *factory.Cluster, n nodes.Node) (out []string) {
-	for _, by := range view.CordonedFor(n) {
-		if _, err := k.ConfigMaps(by.Namespace).Get(ctx, by.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
-			out = append(out, nodes.PlanClaimant(by.Namespace, by.Name))
-		}
-	}
-	return out
-}
-
 // ReadNode reads everything about one node.
 func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, n *corev1.Node) (view.Node, error) {
-	runs, _, unseen, err := RunsOfNode(ctx, c, k)
+	facts := annotations.Node(n)
+	runs, err := rollout.OfNode(ctx, c, k, facts)
 	if err != nil {
 		return view.Node{}, err
 	}
-	out := view.Node{Node: annotations.Node(n), Subject: nodeSubject(ctx, c, k, agent, n), Unseen: unseen}
-	out.StepClaims = slices.DeleteFunc(view.StepClaims(runs), func(r view.StepClaim) bool { return r.Node != n.Name })
-	out.Gone = slices.DeleteFunc(PlansGone(ctx, k, out.Node), out.MayBeRolledBy)
+	out := view.Node{Node: facts, Subject: nodeSubject(ctx, c, k, agent, n), Unseen: runs.Unseen, Alone: runs.Alone}
+	out.StepClaims = slices.DeleteFunc(view.StepClaims(runs.Counted), func(r view.StepClaim) bool { return r.Node != n.Name })
+	out.Gone = slices.DeleteFunc(runs.PlansGone(ctx, k, facts), out.MayBeRolledBy)
 	return out, nil
 }
 

@@ -123,7 +123,7 @@ func noTemplate(name string) string {
 // TemplatesOf are the step templates of a plan in the cluster: from its namespace, else from the
 // agent's. Unreadable ones are reported and left out.
 func TemplatesOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, namespace string, spec plan.Spec) map[string]plan.TemplateSpec {
-	if !usesTemplates(spec) {
+	if !UsesTemplates(spec) {
 		return nil
 	}
 	agent, _ := c.Agent(ctx, k)
@@ -154,7 +154,8 @@ func TemplatesOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, na
 	return used
 }
 
-func usesTemplates(spec plan.Spec) (uses bool) {
+// UsesTemplates says whether a step of a plan is that of a template.
+func UsesTemplates(spec plan.Spec) (uses bool) {
 	plan.Tree{Spec: spec}.Walk(func(s plan.Step) { uses = uses || strings.HasPrefix(s.Type, plan.TemplatePrefix) })
 	return uses
 }

@@ -5,8 +5,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/stuck"
 )
@@ -33,6 +35,35 @@ func (r Run) AsCounted(plan *corev1.ConfigMap, kept Ledger) (counted Run, counts
 	return r, LeftAlone(plan, r.Run.Name) == ""
 }
 
+// CountRuns are live runs as the agent counts them, and of each that it leaves alone its name, by its plan as
+// a claimant. read is asked for each plan once; those of a plan that it does not have count.
+func CountRuns(live []Run, read func(plan types.NamespacedName) (*corev1.ConfigMap, Ledger)) (runs []Run, alone map[string]string) {
+	type kept struct {
+		plan   *corev1.ConfigMap
+		ledger Ledger
+	}
+	known := map[types.NamespacedName]kept{}
+	alone = map[string]string{}
+	for _, r := range live {
+		name := types.NamespacedName{Namespace: r.Run.Namespace, Name: r.Run.Plan}
+		of, is := known[name]
+		if !is {
+			of.plan, of.ledger = read(name)
+			known[name] = of
+		}
+		counted, counts := r, true
+		if of.plan != nil {
+			counted, counts = r.AsCounted(of.plan, of.ledger)
+		}
+		if counts {
+			runs = append(runs, counted)
+		} else {
+			alone[nodes.PlanClaimant(r.Run.Namespace, r.Run.Plan)] = r.Run.Name
+		}
+	}
+	return runs, alone
+}
+
 // Unclaimed says whether a run is at work that has no open entry in its plan's ledger, by the condition RunStuck
 // of its plan: it begins nothing, whatever somebody tells it, and only an abort ends it.
 func Unclaimed(plan *corev1.ConfigMap, run string) bool {
@@ -41,6 +72,22 @@ func Unclaimed(plan *corev1.ConfigMap, run string) bool {
 	}
 	said, _ := Stands(Conditions(plan), "RunStuck", metav1.ConditionTrue)
 	return stuck.HasNoOpenEntry(said, run)
+}
+
+// Heard says whether a run heeds what somebody tells it, by the condition RunStuck of its plan: the agent
+// does not leave it alone, and its plan's ledger has it open.
+func Heard(plan *corev1.ConfigMap, run string) bool {
+	return plan == nil || LeftAlone(plan, run) == "" && !Unclaimed(plan, run)
+}
+
+// Heard are the live runs that heed what somebody tells them: of the others, nobody is asked for anything.
+func (p Plan) Heard() (out []Run) {
+	for _, r := range p.Active {
+		if Heard(p.Object, r.Run.Name) {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // Adopted says whether a run that its plan still says is left alone for its signature has been signed

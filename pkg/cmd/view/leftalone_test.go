@@ -3,10 +3,12 @@ package view_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
@@ -43,6 +45,29 @@ func TestRunsThatAreLeftAlone(t *testing.T) {
 	}
 	if why := view.LeftAlone(&corev1.ConfigMap{}, "r"); why != "" {
 		t.Error("a plan without conditions:", why)
+	}
+}
+
+// Each plan is asked for once. Of one that is not known, all runs count.
+func TestRunsAreCountedByTheirPlans(t *testing.T) {
+	at := func(plan, name string) view.Run {
+		return view.Run{Run: run.Run{Namespace: "shop", Plan: plan, PlanUID: "1", Name: name}, Journal: run.Journal{Phase: run.Running}}
+	}
+	text, err := json.Marshal([]metav1.Condition{{Type: "RunStuck", Status: metav1.ConditionTrue, Message: stuck.Unread("a", errors.New("no JSON")).Why}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1", Annotations: map[string]string{annotations.StatusConditions: string(text)}}}
+	asked := 0
+	counted, alone := view.CountRuns([]view.Run{at("p", "a"), at("p", "b"), at("gone", "a")}, func(plan types.NamespacedName) (*corev1.ConfigMap, view.Ledger) {
+		asked++
+		if plan.Name == "gone" {
+			return nil, view.Ledger{}
+		}
+		return left, view.Ledger{Head: &ledger.Ledger{}}
+	})
+	if len(counted) != 2 || !counted[0].Unclaimed || counted[0].Run.Name != "b" || counted[1].Unclaimed || !maps.Equal(alone, map[string]string{"plan:shop/p": "a"}) || asked != 2 {
+		t.Errorf("%+v, %v, asked %d times", counted, alone, asked)
 	}
 }
 

@@ -100,9 +100,9 @@ func PlanResource(p Plan) Resource {
 	if p.Intent.Pause.On {
 		waits = append(waits, annotations.KindPlan+"/"+p.Object.Name)
 	}
-	for _, r := range p.Active {
+	for _, r := range p.Heard() {
 		open = append(open, Questions(r)...)
-		if one := resumable(r); one != "" && !Unclaimed(p.Object, r.Run.Name) {
+		if one := resumable(r); one != "" {
 			waits = append(waits, one)
 		}
 	}

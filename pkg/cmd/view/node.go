@@ -105,12 +105,14 @@ type NodeClaim struct {
 	Blocked                       bool      // its drain, for good
 	Passes                        bool      // the drain goes on all the same when its time is over
 	Since                         time.Time // zero: nobody says
+	Alone                         string    // for a plan whose run the agent leaves alone: that run
 	Elsewhere                     bool      // for a plan of another cluster, whose agent goes on with the node
 	Unseen                        bool      // for a plan whose runs could not be read: one may have the node
 }
 
-// NodeClaims are the claims on nodes, by node.
-func NodeClaims(list []*corev1.Node, rollings []StepClaim, unseen UnseenRuns) []NodeClaim {
+// NodeClaims are the claims on nodes, by node. alone are the runs that the agent leaves alone, by their
+// plans as claimants.
+func NodeClaims(list []*corev1.Node, rollings []StepClaim, unseen UnseenRuns, alone map[string]string) []NodeClaim {
 	var out []NodeClaim
 	for _, n := range list {
 		facts := annotations.Node(n)
@@ -129,7 +131,7 @@ func NodeClaims(list []*corev1.Node, rollings []StepClaim, unseen UnseenRuns) []
 				out = append(out, c)
 			}
 		}
-		out = append(out, leftClaims(facts, plans, unseen)...)
+		out = append(out, leftClaims(facts, plans, unseen, alone)...)
 	}
 	return out
 }
@@ -161,14 +163,14 @@ func requestClaim(node string, a nodes.Asked) NodeClaim {
 
 // leftClaims are the plans for which a node is cordoned although no rollout of theirs has it, as far as
 // that is seen. A node that somebody has uncordoned is cordoned for nobody.
-func leftClaims(n nodes.Node, rolling []string, unseen UnseenRuns) []NodeClaim {
+func leftClaims(n nodes.Node, rolling []string, unseen UnseenRuns, alone map[string]string) []NodeClaim {
 	if n.Cordon == nil || !n.Unschedulable {
 		return nil
 	}
 	var out []NodeClaim
 	for _, by := range n.Cordon.By {
 		if nodes.IsPlan(by) && !slices.Contains(rolling, by) {
-			left := NodeClaim{Node: n.Name, By: nodes.ClaimantName(by), Phase: "Cordoned", Since: n.Cordon.At, Elsewhere: nodes.IsElsewhere(by), Unseen: !nodes.IsElsewhere(by) && unseen.Of(by)}
+			left := NodeClaim{Node: n.Name, By: nodes.ClaimantName(by), Phase: "Cordoned", Since: n.Cordon.At, Alone: alone[by], Elsewhere: nodes.IsElsewhere(by), Unseen: !nodes.IsElsewhere(by) && unseen.Of(by)}
 			left.Reason = leftReason(left)
 			out = append(out, left)
 		}
@@ -180,6 +182,8 @@ func leftReason(c NodeClaim) string {
 	switch {
 	case c.Elsewhere:
 		return "cordoned for it; the agent there goes on with the node"
+	case c.Alone != "":
+		return "the agent leaves its run " + c.Alone + " alone"
 	case c.Unseen:
 		return RunsUnseen
 	}
@@ -190,22 +194,25 @@ func leftReason(c NodeClaim) string {
 const RunsUnseen = "whether a run of that has it now cannot be seen"
 
 // Staying are the plans for which a node is cordoned and whose runs will not uncordon it: no run
-// has the node, or one has failed there. unseen are those of which that is not known.
-func Staying(n Node) (out, unseen []string) {
+// has the node, or one has failed there. alone are those whose run there the agent leaves alone, as
+// claimants; unseen are those of which nothing is known.
+func Staying(n Node) (out, alone, unseen []string) {
 	if n.Cordon == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	for _, by := range n.Cordon.By {
 		leaves := func(c StepClaim) bool { return c.Claimant() == by && c.Phase != run.StepFailed }
 		switch {
 		case !nodes.IsPlan(by) || nodes.IsElsewhere(by) || slices.ContainsFunc(n.StepClaims, leaves) || slices.Contains(n.Gone, by):
+		case n.Alone[by] != "":
+			alone = append(alone, by)
 		case n.Unseen.Of(by):
 			unseen = append(unseen, nodes.ClaimantName(by))
 		default:
 			out = append(out, nodes.ClaimantName(by))
 		}
 	}
-	return out, unseen
+	return out, alone, unseen
 }
 
 // Node is a node with everything about it.
@@ -213,8 +220,9 @@ type Node struct {
 	nodes.Node
 	Subject    Subject // whether it may be changed
 	StepClaims []StepClaim
-	Unseen     UnseenRuns // of these, no StepClaims are known
-	Gone       []string   // plans that it is cordoned for and that do not exist, as claimants
+	Unseen     UnseenRuns        // of these, no StepClaims are known
+	Alone      map[string]string // runs that the agent leaves alone, by their plans as claimants
+	Gone       []string          // plans that it is cordoned for and that do not exist, as claimants
 }
 
 // CordonedFor are the plans of this cluster for which a node is cordoned.
@@ -223,12 +231,17 @@ func CordonedFor(n nodes.Node) (out []types.NamespacedName) {
 		return nil
 	}
 	for _, by := range n.Cordon.By {
-		namespace, name, ok := strings.Cut(strings.TrimPrefix(nodes.ClaimantName(by), "plan "), "/")
-		if ok && nodes.IsPlan(by) && !nodes.IsElsewhere(by) {
-			out = append(out, types.NamespacedName{Namespace: namespace, Name: name})
+		if p, is := PlanOf(by); is && !nodes.IsElsewhere(by) {
+			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// PlanOf is the plan that a claimant is, if it is one.
+func PlanOf(claimant string) (types.NamespacedName, bool) {
+	namespace, name, ok := strings.Cut(strings.TrimPrefix(nodes.ClaimantName(claimant), "plan "), "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}, ok && nodes.IsPlan(claimant)
 }
 
 // MayBeRolledBy says whether a run of a plan has the node, or still has to come to it, for all that is known.
@@ -245,7 +258,7 @@ func ClaimsOfNode(n Node) []NodeClaim {
 	for _, r := range n.StepClaims {
 		out = append(out, NodeClaim{Node: n.Name, By: nodes.ClaimantName(r.Claimant()), Phase: r.Words(), Reason: "run " + r.Run.Run.Name})
 	}
-	return append(out, leftClaims(n.Node, holdersOf(n.StepClaims), n.Unseen)...)
+	return append(out, leftClaims(n.Node, holdersOf(n.StepClaims), n.Unseen, n.Alone)...)
 }
 
 // ClaimantNames are claimants as people say them.

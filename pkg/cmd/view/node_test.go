@@ -117,6 +117,7 @@ func TestTheTableOfClaims(t *testing.T) {
 		node   *corev1.Node
 		steps  []view.StepClaim
 		unseen view.UnseenRuns
+		alone  map[string]string
 		want   []view.NodeClaim
 	}{
 		{name: "nobody", node: cmdtest.Node("a")},
@@ -158,6 +159,10 @@ func TestTheTableOfClaims(t *testing.T) {
 			},
 		},
 		{
+			name: "whose run the agent leaves alone", node: cmdtest.Node("a", given("plan:shop/roll")), alone: map[string]string{"plan:shop/roll": "maint-run-roll-x"},
+			want: []view.NodeClaim{{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "the agent leaves its run maint-run-roll-x alone", Since: tenMinutesAgo, Alone: "maint-run-roll-x"}},
+		},
+		{
 			name: "where no runs can be read", node: cmdtest.Node("a", given("plan:shop/roll")), unseen: view.UnseenRuns{Some: true},
 			want: []view.NodeClaim{{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "whether a run of that has it now cannot be seen", Since: tenMinutesAgo, Unseen: true}},
 		},
@@ -168,7 +173,7 @@ func TestTheTableOfClaims(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, view.NodeClaims([]*corev1.Node{c.node}, c.steps, c.unseen)); diff != "" {
+			if diff := cmp.Diff(c.want, view.NodeClaims([]*corev1.Node{c.node}, c.steps, c.unseen, c.alone)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/rollout"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -151,7 +152,7 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 		case q.alone[by] != "":
 			out.add(
 				fmt.Sprintf("it is cordoned for %s since %s, and the agent leaves its run %s alone", nodes.ClaimantName(by), v.When(n.Cordon.At), q.alone[by]),
-				fmt.Sprintf("%s says why; or 'kubectl uncordon %s'", v.Suggest().Why(q.alone[by]), n.Name),
+				fmt.Sprintf("%s says why; or 'kubectl uncordon %s'", v.WhyAlone(by, q.alone[by]), n.Name),
 			)
 		case q.unseen.Of(by):
 			out.add(
@@ -395,13 +396,13 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 	if err != nil {
 		return q, err
 	}
-	runs, alone, unseen, err := source.RunsOfNode(ctx, c, k)
+	runs, err := rollout.OfAllNodes(ctx, c, k)
 	if err != nil {
 		return q, err
 	}
-	q.alone, q.unseen = alone, unseen
-	q.stepClaims, q.runs = view.StepClaims(runs), map[string]string{}
-	for _, r := range runs {
+	q.alone, q.unseen = runs.Alone, runs.Unseen
+	q.stepClaims, q.runs = view.StepClaims(runs.Counted), map[string]string{}
+	for _, r := range runs.Counted {
 		q.runs[nodes.PlanClaimant(r.Run.Namespace, r.Run.Plan)] = r.Run.Name
 	}
 	q.world.Limits, q.rules = readRules(ctx, k, agent.Namespace)
@@ -410,7 +411,7 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 	for _, n := range list {
 		facts := annotations.Node(n)
 		if n.Name == name {
-			q.bears, q.cordoners, q.gone = n.Annotations, annotations.CordonWriters(n), source.PlansGone(ctx, k, facts)
+			q.bears, q.cordoners, q.gone = n.Annotations, annotations.CordonWriters(n), runs.PlansGone(ctx, k, facts)
 		}
 		q.gates[n.Name] = claims.Node{Intent: annotations.Intent(n.Annotations), Verdict: around.NodeGate(c, agent, n).Verdict}
 		facts.Gate = claims.Gate(q.shut, q.gates[n.Name], c.Now())

@@ -315,7 +315,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		},
 		{
 			"the agent leaves the run alone for which it is cordoned", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))).with(func(q *nodeQuestion) { q.alone = map[string]string{"plan:shop/p": "maint-run-p-x"} }),
-			"1. it is cordoned for plan shop/p since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago, and the agent leaves its run maint-run-p-x alone → 'kubectl maint why maint-run-p-x' says why; or 'kubectl uncordon a'",
+			"1. it is cordoned for plan shop/p since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago, and the agent leaves its run maint-run-p-x alone → 'kubectl maint -n shop why maint-run-p-x' says why; or 'kubectl uncordon a'",
 		},
 		{
 			"a rollout has it", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(rolls(run.Item{Name: "a", Phase: run.StepRunning})),

@@ -158,8 +158,7 @@ func (o *whyOptions) noteOwner(ctx context.Context, k *factory.Cluster, p view.P
 // mayMove says whether a plan's own steps change its target, or those of a template, which are still to be read.
 func mayMove(spec plan.Spec) bool {
 	_, moves := view.MovesTarget(plan.Tree{Spec: spec})
-	plan.Tree{Spec: spec}.Walk(func(s plan.Step) { moves = moves || strings.HasPrefix(s.Type, plan.TemplatePrefix) })
-	return moves
+	return moves || source.UsesTemplates(spec)
 }
 
 // leftCordoned says which nodes a run of the plan left cordoned.
@@ -458,7 +457,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		switch {
 		case stuck.WaitsForRun(said):
 			hand = "it goes on by itself when that run has ended"
-		case strings.Contains(said, " cannot go on: it has no open entry"):
+		case stuck.HasNoOpenEntry(said, ""):
 			hand = "nothing else helps: a resume or an approval of it begins nothing"
 		}
 		out = append(out, obstacle{v.Told(said), hand})
