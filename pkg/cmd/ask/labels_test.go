@@ -1,6 +1,7 @@
 package ask_test
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,5 +74,31 @@ func TestPlansByTheirLabels(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An agent that watches one namespace carries out what is asked there, from wherever it is asked.
+func TestHoldsOfAllNamespacesWithAnAgentOfOne(t *testing.T) {
+	const (
+		elsewhere = "the agent in namespace maint-system watches only namespace depot, and nothing acts in namespace shop: it watches all after 'kubectl maint install --apply --namespace maint-system --single-namespace=false'"
+		held      = " held asleep until released with 'kubectl maint -n %s wake %s --release'\n  its schedule is ignored until then\n"
+	)
+	agent := cmdtest.Agent()
+	agent.Data[annotations.HeartbeatWatches] = "depot"
+	sleeps := cmdtest.Noting(annotations.StatusHold, "asleep", annotations.StatusPhase, "Hibernated")
+	there := cmdtest.Sleeper("store", office, labelled("tier", "back"), sleeps, labelled("team", "a"), func(cm *corev1.ConfigMap) { cm.Namespace = "depot" })
+	for _, c := range []struct {
+		line string
+		want cmdtest.Printed
+	}{
+		{"hibernate -l tier=back -A --yes --wait", cmdtest.Printed{Out: "hibernate-plan/depot/store" + fmt.Sprintf(held, "depot", "store") + "2026-11-21T00:00:00Z plan store: Hibernated\n"}},
+		{"hibernate -l team=a -A --yes --wait", cmdtest.Printed{Code: 5, Err: "error: " + elsewhere + "\n"}},
+		{"hibernate -l team=a -A --yes", cmdtest.Printed{
+			Out: "hibernate-plan/depot/store" + fmt.Sprintf(held, "depot", "store") + "hibernate-plan/shop/office" + fmt.Sprintf(held, "shop", "office"),
+			Err: "warning: " + elsewhere + "; what is asked here is done when it does\n",
+		}},
+	} {
+		o := cmdtest.NewCluster(t, cmd.Run, agent, cmdtest.Namespace("shop"), cmdtest.Namespace("depot"), there, cmdtest.Sleeper("office", office, labelled("team", "a")))
+		o.Line(c.line).Is(t, c.want)
 	}
 }

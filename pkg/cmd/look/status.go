@@ -162,11 +162,11 @@ func (o *statusOptions) agentLines(s factory.AgentState, err error) []string {
 	switch {
 	case err != nil:
 		return []string{o.newPrinter(o.Zone).Warn(err.Error()), ""}
-	case s.Missing != "":
+	case s.Amiss() != "":
 		if !o.watch && !o.OutTerminal {
 			o.WarnSilent(s)
 		}
-		return []string{o.newPrinter(o.Zone).Bad(s.Missing), ""}
+		return []string{o.newPrinter(o.Zone).Bad(s.Amiss()), ""}
 	}
 	return nil
 }
@@ -175,9 +175,9 @@ func (o *statusOptions) agentLines(s factory.AgentState, err error) []string {
 // state is neither.
 func (o *statusOptions) agentUpdates(s factory.AgentState, err error) []print.Update {
 	switch {
-	case err == nil && s.Missing != "" && o.silent == "": // a new age is not news
-		o.silent = s.Missing
-	case err == nil && s.Missing == "" && o.silent != "":
+	case err == nil && s.Amiss() != "" && o.silent == "": // a new age is not news
+		o.silent = s.Amiss()
+	case err == nil && s.Amiss() == "" && o.silent != "":
 		o.silent = ""
 		return []print.Update{{Of: "agent", Text: "the agent in namespace " + s.Namespace + " shows itself again"}}
 	}
