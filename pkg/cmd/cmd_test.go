@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -191,6 +192,14 @@ func TestVersionWithoutAnAgent(t *testing.T) {
 	o.Forbids("list", "configmaps", "")
 	if got := o.Maint("version"); !strings.HasPrefix(got.Out, "client:    ") || got.Code != 1 || !strings.Contains(got.Err, "ask for the agent") {
 		t.Errorf("%d\n%s%s", got.Code, got.Out, got.Err)
+	}
+}
+
+func TestVersionSaysWhichNamespaceAnAgentWatches(t *testing.T) {
+	for _, namespace := range []string{"shop", "team"} {
+		agent := cmdtest.Agent()
+		agent.Data[annotations.HeartbeatWatches] = namespace
+		cmdtest.NewCluster(t, Run, agent).Maint("version", "-o", "jsonpath={.agent.watches}").Is(t, cmdtest.Printed{Out: namespace})
 	}
 }
 

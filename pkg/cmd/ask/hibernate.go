@@ -217,9 +217,7 @@ func (o *holdOptions) Run(ctx context.Context) (err error) {
 	if !o.Wait {
 		return nil
 	}
-	in := *k
-	in.Namespace = choice.Namespace(k, o.plans.everywhere)
-	return watch.FollowSleep(ctx, o.BesideOutput(&o.DryRun), &in, awaited)
+	return watch.FollowSleep(ctx, o.BesideOutput(&o.DryRun), k.Whole(o.plans.everywhere), awaited)
 }
 
 // nameOf is a plan's name, with its namespace where plans of all namespaces are meant.
@@ -261,23 +259,42 @@ func (o *holdOptions) find(ctx context.Context, k *factory.Cluster) ([]view.Slee
 			return nil, fmt.Errorf("no hibernate plan%s is meant", o.where(k))
 		}
 	}
-	agent, _ := o.Agent(ctx, k)
+	agent, _ := o.Agent(ctx, k.Whole(o.plans.everywhere))
 	return source.ReadSleepers(ctx, o.Factory, k, agent, objects), nil
 }
 
 // check refuses what is impossible, and says what delays the hold.
 func (o *holdOptions) check(ctx context.Context, k *factory.Cluster, plans []view.Sleeper) error {
-	if o.Wait {
-		if err := o.NeedAgent(ctx, k); err != nil {
-			return err
-		}
-	} else if agent, err := o.Agent(ctx, k); err == nil && agent.Missing != "" {
-		fmt.Fprintf(o.ErrOut, "warning: %s; what is asked here is done when one is back\n", agent.Missing)
+	if err := o.attended(ctx, k.Whole(o.plans.everywhere), plans); err != nil {
+		return err
 	}
 	for _, s := range plans {
 		if err := o.checkOne(s); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// attended warns where no agent acts on the plans, of each namespace once; a wait is refused.
+func (o *holdOptions) attended(ctx context.Context, k *factory.Cluster, plans []view.Sleeper) error {
+	if o.Wait {
+		if err := o.NeedAgent(ctx, k); err != nil {
+			return err
+		}
+	}
+	agent, _ := o.Agent(ctx, k) // whoever may not look for it does without
+	said := map[string]bool{"": true}
+	for _, s := range plans {
+		a := agent.In(s.Namespace)
+		switch {
+		case said[a.Missing]:
+			continue
+		case o.Wait:
+			return exit.Errorf(exit.CodeNoAgent, "%s", a.Missing)
+		}
+		said[a.Missing] = true
+		fmt.Fprintf(o.ErrOut, "warning: %s; what is asked here is done when %s\n", a.Missing, map[bool]string{true: "it does", false: "one is back"}[a.Elsewhere])
 	}
 	return nil
 }

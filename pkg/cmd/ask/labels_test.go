@@ -1,6 +1,7 @@
 package ask_test
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,5 +74,47 @@ func TestPlansByTheirLabels(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An agent that watches one namespace carries out what is asked there, from wherever it is asked.
+func TestHoldsOfAllNamespacesWithAnAgentOfOne(t *testing.T) {
+	const (
+		elsewhere = "the agent in namespace maint-system watches only namespace depot, and nothing acts in namespace shop: it watches all after 'kubectl maint install --apply --namespace maint-system --single-namespace=false'"
+		held      = " held asleep until released with 'kubectl maint -n %s wake %s --release'\n  its schedule is ignored until then\n"
+	)
+	agent := cmdtest.Agent()
+	agent.Data[annotations.HeartbeatWatches] = "depot"
+	sleeps := cmdtest.Noting(annotations.StatusHold, "asleep", annotations.StatusPhase, "Hibernated")
+	there := cmdtest.Sleeper("store", office, labelled("tier", "back"), sleeps, labelled("team", "a"), func(cm *corev1.ConfigMap) { cm.Namespace = "depot" })
+	late := cmdtest.Sleeper("late", office, labelled("tier", "late"), cmdtest.Noting(annotations.StatusPhase, "Active"), func(cm *corev1.ConfigMap) { cm.Namespace = "depot" })
+	for _, c := range []struct {
+		line string
+		want cmdtest.Printed
+	}{
+		{"hibernate -l tier=back -A --yes --wait", cmdtest.Printed{Out: "hibernate-plan/depot/store" + fmt.Sprintf(held, "depot", "store") + "2026-11-21T00:00:00Z plan store: Hibernated\n"}},
+		{"hibernate -l team=a -A --yes --wait", cmdtest.Printed{Code: 5, Err: "error: " + elsewhere + "\n"}},
+		{"hibernate -l tier=late -A --yes --wait --timeout 1s", cmdtest.Printed{
+			Code: 124, Out: "hibernate-plan/depot/late" + fmt.Sprintf(held, "depot", "late") + "2026-11-21T00:00:00Z plan late: Active\n",
+			Err: "error: --timeout passed: the request is kept, and goes on without you; see 'kubectl maint -n depot status late'\n",
+		}},
+		{"hibernate -l team=a -A --yes", cmdtest.Printed{
+			Out: "hibernate-plan/depot/store" + fmt.Sprintf(held, "depot", "store") + "hibernate-plan/shop/office" + fmt.Sprintf(held, "shop", "office"),
+			Err: "warning: " + elsewhere + "; what is asked here is done when it does\n",
+		}},
+	} {
+		o := cmdtest.NewCluster(t, cmd.Run, agent, cmdtest.Namespace("shop"), cmdtest.Namespace("depot"), there, late, cmdtest.Sleeper("office", office, labelled("team", "a")))
+		o.Line(c.line).Is(t, c.want)
+	}
+}
+
+func TestAWaitForHoldsOfAllNamespacesThatEndsEarlyNamesEach(t *testing.T) {
+	in := func(namespace, name string) *corev1.ConfigMap {
+		return cmdtest.Sleeper(name, office, labelled("team", "a"), func(cm *corev1.ConfigMap) { cm.Namespace = namespace })
+	}
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("depot"), in("depot", "store"), in("shop", "office"), in("shop", "tills"))
+	const want = "error: --timeout passed: the request is kept, and goes on without you; see 'kubectl maint -n depot status store' and 'kubectl maint -n shop status office tills'\n"
+	if got := o.Line("hibernate -l team=a -A --yes --wait --timeout 1s"); got.Code != 124 || got.Err != want {
+		t.Errorf("exit code %d, standard error %q, want %q", got.Code, got.Err, want)
 	}
 }

@@ -271,7 +271,7 @@ func (o *pauseOptions) zoneOf(found factory.Resource) string {
 }
 
 func (o *pauseOptions) pauseAll(ctx context.Context, k *factory.Cluster) error {
-	agent := lookForAgent(ctx, o.Factory, k)
+	agent := lookForAgent(ctx, o.Factory, k.Whole(o.everywhere))
 	namespace, err := o.namespace(o.Factory, k, agent)
 	if err != nil {
 		return err

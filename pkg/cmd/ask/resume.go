@@ -112,7 +112,7 @@ func (o *resumeOptions) Run(ctx context.Context) (err error) {
 	for _, found := range plans {
 		things = append(things, resumed{Resource: found})
 	}
-	agent := sync.OnceValue(func() agentSeen { return lookForAgent(ctx, o.Factory, k) }) // of several, only the first asks
+	agent := sync.OnceValue(func() agentSeen { return lookForAgent(ctx, o.Factory, k.Whole(o.everywhere)) }) // of several, only the first asks
 	return o.forEach(ctx, len(things), func(i int) (string, error) {
 		return o.nameIn(things[i]), o.resumeOne(ctx, k, things[i], agent)
 	})
@@ -290,7 +290,7 @@ func (agent agentSeen) mayNotHaveSeen(cm *corev1.ConfigMap) bool {
 	if agent.unknown != nil {
 		return cm.Annotations[annotations.StatusPhase] != string(trigger.PhasePaused)
 	}
-	return agent.Missing != ""
+	return agent.In(cm.Namespace).Missing != ""
 }
 
 // noMore ends a pause. Where the agent may have missed it, the annotation stays with an end in the
@@ -418,7 +418,7 @@ func (o *resumeOptions) acknowledge(ctx context.Context, k *factory.Cluster, r v
 }
 
 func (o *resumeOptions) resumeAll(ctx context.Context, k *factory.Cluster) error {
-	agent := lookForAgent(ctx, o.Factory, k)
+	agent := lookForAgent(ctx, o.Factory, k.Whole(o.everywhere))
 	namespace, err := o.namespace(o.Factory, k, agent)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package factory
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,20 +20,7 @@ import (
 )
 
 // AgentState is the state of the agent, by its heartbeat or its Lease.
-type AgentState struct {
-	Namespace string    `json:"namespace"`
-	Version   string    `json:"version"`
-	Identity  string    `json:"identity,omitempty"`
-	Pod       string    `json:"pod,omitempty"`
-	Heartbeat time.Time `json:"heartbeat"`
-	Key       string    `json:"-"` // id of the key that it signs with; empty: not known yet
-	Missing   string    `json:"-"` // why no agent can be counted on
-	Absent    bool      `json:"-"` // nothing shows that one was ever installed
-	Elsewhere bool      `json:"-"` // it is at work, and missing where the command is
-}
-
-// VersionText is the agent's version, which is known after its first heartbeat.
-func (s AgentState) VersionText() string { return cmp.Or(s.Version, "(version not known yet)") }
+type AgentState = view.Agent
 
 // staleAfter is how old a heartbeat may be: the leader writes one every 5 s, and another leads
 // within 15 s.
@@ -172,10 +158,10 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 	// While the API server did not answer, no agent could write a heartbeat.
 	if age := now.Sub(at); min(age, k.answering()) > staleAfter {
 		s.Missing = c.silence(ctx, k, s, age)
-	} else if only := cm.Data[annotations.HeartbeatWatches]; only != "" && only != k.Namespace {
-		s.Elsewhere, s.Missing = true, fmt.Sprintf("the agent in namespace %s watches only namespace %s, and nothing acts in namespace %s: it watches all after %s", s.Namespace, only, k.Namespace, c.Suggest().InstallWith(s.Namespace, "--single-namespace=false"))
+	} else if s.Watches = cm.Data[annotations.HeartbeatWatches]; s.Watches != "" {
+		s.Widened = c.Suggest().InstallWith(s.Namespace, "--single-namespace=false")
 	}
-	return s
+	return s.In(k.Namespace)
 }
 
 // silence says since when an agent is silent, and why as far as that is known.
@@ -308,10 +294,11 @@ func (a *AgentLiveness) IsLate(ctx context.Context) bool {
 	return err == nil && !s.Heartbeat.IsZero() && min(a.c.Now().Add(a.k.Skew()).Sub(s.Heartbeat), a.k.answering()) > staleAfter/2
 }
 
-// WarnSilent warns of an agent that has become silent, or shows itself in no way that counts.
+// WarnSilent warns of an agent that has become silent, shows itself in no way that counts, or does nothing
+// in some of the namespaces that are meant.
 func (c *Factory) WarnSilent(s AgentState) {
-	if s.Missing != "" && !s.Absent {
-		c.Warn(s.Missing)
+	if amiss := s.Amiss(); amiss != "" && !s.Absent {
+		c.Warn(amiss)
 	}
 }
 

@@ -50,6 +50,15 @@ func (k *Cluster) In(namespace string) *Cluster {
 	return &out
 }
 
+// Whole is the same cluster with all namespaces (empty), where they are meant.
+func (k *Cluster) Whole(all bool) *Cluster {
+	out := *k
+	if all {
+		out.Namespace = metav1.NamespaceAll
+	}
+	return &out
+}
+
 // commands are the commands that messages suggest.
 func (k *Cluster) commands() remedy.Commands {
 	if k.suggest.Name == "" { // clients were given

@@ -92,7 +92,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	agent := o.AgentBeside(ctx, k)
+	agent := o.AgentBeside(ctx, k.Whole(o.everywhere))
 	if o.what == "requests" {
 		return o.requests(ctx, k, agent)
 	}
@@ -186,7 +186,8 @@ func (o *listOptions) sleeper(cm *corev1.ConfigMap) view.Sleeper { return o.slee
 // readUnattended reads what stands around plans where no agent is at work: they may have been paused since it was.
 func (o *listOptions) readUnattended(ctx context.Context, k *factory.Cluster, agent func() (factory.AgentState, error), plans []*corev1.ConfigMap) {
 	known, err := agent()
-	if err != nil || known.Missing == "" || len(plans) == 0 {
+	plans = slices.DeleteFunc(slices.Clone(plans), func(cm *corev1.ConfigMap) bool { return known.In(cm.Namespace).Missing == "" })
+	if err != nil || len(plans) == 0 {
 		return
 	}
 	var namespaces []string

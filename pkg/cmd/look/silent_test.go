@@ -226,3 +226,34 @@ func TestTheCalendarOfASlotOfWhichNobodyKnows(t *testing.T) {
 		}
 	}
 }
+
+// An agent that watches one namespace is missing in the others alone, wherever the command is.
+func TestReadsOfAllNamespacesSayOnceWhatAnAgentOfOneNamespaceWatches(t *testing.T) {
+	for watched, want := range map[string][]string{
+		"shop": {"NAMESPACE NAME KIND PHASE", "shop orders Plan Idle", "team orders Plan Paused"},
+		"team": {"NAMESPACE NAME KIND PHASE", "shop orders Plan Paused", "team orders Plan Idle"},
+	} {
+		others := "the agent in namespace maint-system watches only namespace " + watched + ", and nothing acts in the others: it watches all after 'kubectl maint install --apply --namespace maint-system --single-namespace=false'"
+		agent := cmdtest.Agent()
+		agent.Data[annotations.HeartbeatWatches] = watched
+		in := func(namespace string) *corev1.ConfigMap {
+			cm := seen("orders", daily, annotations.Pause, "true", annotations.StatusPhase, "Idle", annotations.StatusNextRun, "2026-11-21T01:00:00Z")
+			cm.Namespace = namespace
+			return cm
+		}
+		world := objects(agent, cmdtest.Namespace("shop"), cmdtest.Namespace("team"), in("shop"), in("team"))
+		for _, line := range []string{"list -A", "status -A", "status -A -o json", "calendar -A", "history -A", "report -A", "savings -A", "restore list -A"} {
+			got := cmdtest.NewCluster(t, cmd.Run, world...).Line(line)
+			if strings.Count(got.Err, others) != 1 || strings.Contains(got.Err+got.Out, "nothing acts in namespace") {
+				t.Errorf("it watches %s, %s: standard error %q, standard output %q", watched, line, got.Err, got.Out)
+			}
+		}
+		var phases []string
+		for line := range strings.Lines(cmdtest.NewCluster(t, cmd.Run, world...).Line("list -A").Out) {
+			phases = append(phases, strings.Join(strings.Fields(line)[:4], " "))
+		}
+		if !slices.Equal(phases, want) {
+			t.Errorf("it watches %s: %q, want %q", watched, phases, want)
+		}
+	}
+}

@@ -164,11 +164,11 @@ func (o *statusOptions) agentLines(s factory.AgentState, err error, alone bool) 
 	switch {
 	case err != nil:
 		lines = heads(o.newPrinter(o.Zone).Warn(err.Error()), "")
-	case s.Missing != "":
+	case s.Amiss() != "":
 		if !o.watch && !o.OutTerminal && !alone {
 			o.WarnSilent(s)
 		}
-		lines = heads(o.newPrinter(o.Zone).Bad(s.Missing), "")
+		lines = heads(o.newPrinter(o.Zone).Bad(s.Amiss()), "")
 	}
 	for i := range lines {
 		lines[i].Aside = true
@@ -180,9 +180,9 @@ func (o *statusOptions) agentLines(s factory.AgentState, err error, alone bool) 
 // state is neither.
 func (o *statusOptions) agentUpdates(s factory.AgentState, err error) []print.Update {
 	switch {
-	case err == nil && s.Missing != "" && o.silent == "": // a new age is not news
-		o.silent = s.Missing
-	case err == nil && s.Missing == "" && o.silent != "":
+	case err == nil && s.Amiss() != "" && o.silent == "": // a new age is not news
+		o.silent = s.Amiss()
+	case err == nil && s.Amiss() == "" && o.silent != "":
 		o.silent = ""
 		return []print.Update{{Of: "agent", Text: "the agent in namespace " + s.Namespace + " shows itself again"}}
 	}

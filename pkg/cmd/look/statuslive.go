@@ -35,7 +35,7 @@ func (o *statusOptions) watchAll(ctx context.Context, k *factory.Cluster) (*watc
 		return nil, watch.NotFollowed(ctx, "", err)
 	}
 	o.watchNodes(ctx, k, w)
-	o.agent = o.FollowAgent(ctx, k, w.Changed)
+	o.agent = o.FollowAgent(ctx, k.Whole(o.everywhere), w.Changed)
 	return w, nil
 }
 
@@ -44,7 +44,7 @@ func (o *statusOptions) agentNow(ctx context.Context, k *factory.Cluster) (facto
 	if o.agent != nil {
 		return o.agent.State()
 	}
-	return o.Agent(ctx, k)
+	return o.Agent(ctx, k.Whole(o.everywhere))
 }
 
 // stream prints for scripts what has changed, and what is gone.

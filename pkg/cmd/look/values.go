@@ -108,11 +108,11 @@ func (o *statusOptions) agentValue(r reads) []print.Value {
 		needs = append(needs, print.Need{About: "agent", What: what, Remedy: o.Suggest().DoctorAll()})
 	}
 	switch since := r.agent.Heartbeat; {
-	case r.noAgent != nil || r.agent.Missing == "":
-	case o.streams() && !since.IsZero() && !r.agent.Elsewhere: // else its words do not move with the clock
+	case r.noAgent != nil || r.agent.Amiss() == "":
+	case o.streams() && !since.IsZero() && !r.agent.Elsewhere && r.agent.Others == "": // else its words do not move with the clock
 		add("the agent in namespace " + r.agent.Namespace + " last showed itself " + since.UTC().Format(time.RFC3339))
 	default:
-		add(r.agent.Missing)
+		add(r.agent.Amiss())
 	}
 	if r.config != "" {
 		add(r.config)
@@ -127,8 +127,8 @@ func (o *statusOptions) warnOfAgent(agent factory.AgentState, err error) {
 	switch {
 	case err != nil:
 		o.Warn(err.Error())
-	case agent.Missing != "":
-		o.Warn(agent.Missing)
+	case agent.Amiss() != "":
+		o.Warn(agent.Amiss())
 	}
 }
 

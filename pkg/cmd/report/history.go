@@ -140,7 +140,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	if o.since != "" {
 		fmt.Fprintf(o.ErrOut, "since %s\n", instant.Both(o.from, o.Zone))
 	}
-	agent := o.AgentBeside(ctx, k)
+	agent := o.AgentBeside(ctx, k.Whole(o.everywhere))
 	all, runs, err := o.read(ctx, k)
 	_, _ = agent() // whoever may not look for it does without
 	if err != nil {

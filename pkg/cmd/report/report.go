@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -80,11 +79,8 @@ func (o *reportOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	namespace := k.Namespace
-	if o.everywhere {
-		namespace = metav1.NamespaceAll
-	}
-	agent := o.AgentBeside(ctx, k)
+	namespace := k.Whole(o.everywhere).Namespace
+	agent := o.AgentBeside(ctx, k.Whole(o.everywhere))
 	plans, err := allPlans(ctx, k, namespace, o.selector)
 	seen, unknown := agent()
 	if err != nil {

@@ -183,7 +183,7 @@ func (o *savingsOptions) present(ctx context.Context, k *factory.Cluster, namesp
 func (o *savingsOptions) prices(ctx context.Context, k *factory.Cluster, namespace string) (func(string) *savings.Prices, error) {
 	known := map[string]*savings.Prices{}
 	places := []string{namespace}
-	state, err := o.Agent(ctx, k)
+	state, err := o.Agent(ctx, k.Whole(o.everywhere))
 	if err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
 	}

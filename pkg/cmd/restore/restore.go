@@ -149,11 +149,8 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	namespace := k.Namespace
-	if o.everywhere {
-		namespace = ""
-	}
-	agent := o.AgentBeside(ctx, k)
+	namespace := k.Whole(o.everywhere).Namespace
+	agent := o.AgentBeside(ctx, k.Whole(o.everywhere))
 	list, err := k.Restores(ctx, namespace, o.selector)
 	_, _ = agent() // whoever may not look for it does without
 	if err != nil {

@@ -20,8 +20,6 @@ func (m *Manifests) narrowing(live objectsByKey) (flag, spared string) {
 	case live[objectKey{"Deployment", annotations.AgentName}] == nil:
 	case m.ReadOnly && !was.ReadOnly:
 		return flagReadOnly, ""
-	case was.Cloud && !m.Cloud:
-		return flagCloud + "=false", ""
 	case m.SingleNamespace && !was.SingleNamespace:
 		return flagSingle, m.Namespace
 	}
@@ -38,7 +36,7 @@ func (o *installOptions) strands(ctx context.Context, live objectsByKey) error {
 	runs, err := k.Runs(ctx, "", "", factory.ActiveOnly)
 	sleepers, unread := k.HibernatePlans(ctx, "", "")
 	if err = errors.Join(err, unread); err != nil {
-		fmt.Fprintf(o.ErrOut, "warning: whether --%s leaves runs or sleeping resources behind is not known: %v\n", flag, err)
+		return fmt.Errorf("whether --%s leaves runs or sleeping resources behind is not known, so nothing was changed: %w", flag, err)
 	}
 	alive, most := view.AliveBeside(runs, sleepers, spared), 5
 	if len(alive) == 0 {

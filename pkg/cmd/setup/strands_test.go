@@ -24,7 +24,7 @@ func TestWhichFlagTakesRights(t *testing.T) {
 		"one namespace is left":   {new(released()), new(alone()), flagSingle, "maint-system"},
 		"it had one namespace":    {new(alone()), new(alone()), "", ""},
 		"it gets all":             {new(alone()), new(released()), "", ""},
-		"it gets no tokens":       {cloud(), new(released()), "cloud=false", ""},
+		"it gets no tokens":       {cloud(), new(released()), "", ""},
 		"it keeps its tokens":     {cloud(), cloud(), "", ""},
 		"there was none":          {nil, readOnly(), "", ""},
 	} {

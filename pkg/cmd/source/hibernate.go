@@ -56,7 +56,7 @@ func Sleepers(c *factory.Factory, agent factory.AgentState, objects []*corev1.Co
 	for i, cm := range objects {
 		out[i] = view.NewSleeper(cm, around.AboveSleeper(c, cm), around.SleepGate(c, agent, cm))
 		out[i].Deleting = around.DeletingOf(cm)
-		if agent.Missing != "" {
+		if agent.In(cm.Namespace).Missing != "" {
 			out[i].Unattended = c.Now()
 		}
 	}

@@ -132,7 +132,7 @@ func (b Resolver) PlanGate(c *factory.Factory, agent factory.AgentState, cm *cor
 }
 
 func (b Resolver) planGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap, spec plan.Spec) (gate *schedule.Gate, gated bool) {
-	return b.documentGate(c, agent, cm, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies))
+	return b.documentGate(c, agent.In(cm.Namespace), cm, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies))
 }
 
 // NodeGate is the gate of a node, by the rules of PlanGate. For a requested node, the agent
@@ -168,7 +168,7 @@ func (b Resolver) pauseHidden(c *factory.Factory, why []error) *schedule.Gate {
 // SleepGate is the gate of a HibernatePlan's sleep, by the rules of PlanGate.
 func (b Resolver) SleepGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) *schedule.Gate {
 	spec, _ := annotations.HibernatePlan(cm)
-	gate, _ := b.documentGate(c, agent, cm, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies))
+	gate, _ := b.documentGate(c, agent.In(cm.Namespace), cm, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies))
 	return gate
 }
 

@@ -32,7 +32,7 @@ func (a Restrictions) Unread(namespace string) bool {
 // Plan is what stands around a plan.
 func (a Restrictions) Plan(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) view.Around {
 	read := view.ReadDocument(cm)
-	out := view.Around{Pauses: a.AbovePlan(c, cm), Deleting: a.DeletingOf(cm), Silent: agent.Missing != "", Read: read}
+	out := view.Around{Pauses: a.AbovePlan(c, cm), Deleting: a.DeletingOf(cm), Silent: agent.In(cm.Namespace).Missing != "", Read: read}
 	if gate, gated := a.planGate(c, agent, cm, read.Spec); gated {
 		out.Gate = gate
 	}

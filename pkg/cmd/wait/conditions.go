@@ -179,7 +179,7 @@ func (o *options) phase(ctx context.Context, k *factory.Cluster, cm *corev1.Conf
 func (o *options) reached(kind, name, got, message string) (bool, string, error) {
 	stands := "phase " + got + view.Colon(print.New(o.Env, o.Zone).Told(message))
 	if known := phasesOf(kind); !slices.ContainsFunc(known, func(p string) bool { return strings.EqualFold(p, o.value) }) {
-		return false, "", exit.Errorf(exit.CodeUsage, "--for=phase=%s: %s never has that phase; its phases are %s", o.value, o.name, strings.Join(known, ", "))
+		return false, "", o.neverHas(o.name, known)
 	}
 	switch {
 	case strings.EqualFold(got, o.value):

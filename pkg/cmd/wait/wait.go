@@ -138,11 +138,46 @@ func (o *options) many(ctx context.Context, k *factory.Cluster) error {
 	if err != nil {
 		return err
 	}
+	for _, cm := range plans { // before hours are spent on the others
+		if o.what != "" {
+			o.faults.Check(o.refused(cm.Labels[annotations.LabelKind], choice.Name(cm, o.everywhere)))
+		}
+	}
+	if err := o.faults.Err(); err != nil {
+		return err
+	}
+	home := o.Elsewhere
+	defer func() { o.Elsewhere = home }()
 	return choice.Each(ctx, len(plans), false, func(i int) (string, error) {
 		cm, single := plans[i], *o
+		if o.everywhere { // suggested commands name it
+			o.Elsewhere = cm.Namespace
+		}
 		single.name = cm.Labels[annotations.LabelKind] + "/" + cm.Name
-		return cm.Name, single.one(ctx, k.In(cm.Namespace))
+		return choice.Name(cm, o.everywhere), single.one(ctx, k.In(cm.Namespace))
 	})
+}
+
+// refused says of --for what does not fit something of a kind.
+func (o *options) refused(kind, name string) error {
+	known := phasesOf(kind)
+	switch {
+	case !slices.Contains(takes()[kind], o.what):
+		return fmt.Errorf("%s: %w", name, o.notTaken(kind))
+	case o.what == forPhase && !slices.ContainsFunc(known, func(p string) bool { return strings.EqualFold(p, o.value) }):
+		return o.neverHas(name, known)
+	}
+	return nil
+}
+
+// neverHas refuses a phase that nothing of a kind has.
+func (o *options) neverHas(name string, known []string) error {
+	return exit.Errorf(exit.CodeUsage, "--for=phase=%s: %s never has that phase; its phases are %s", o.value, name, strings.Join(known, ", "))
+}
+
+// notTaken refuses what a kind is not waited for with.
+func (o *options) notTaken(kind string) error {
+	return exit.Errorf(exit.CodeUsage, "a %s is not waited for with --for=%s: it takes %s", strings.ReplaceAll(kind, "-", " "), o.what, strings.Join(takes()[kind], ", "))
 }
 
 func (o *options) one(ctx context.Context, k *factory.Cluster) error {
@@ -162,7 +197,7 @@ func (o *options) one(ctx context.Context, k *factory.Cluster) error {
 		o.what, o.value, _ = strings.Cut(usual()[kind], "=")
 	}
 	if !slices.Contains(takes()[kind], o.what) {
-		return exit.Errorf(exit.CodeUsage, "a %s is not waited for with --for=%s: it takes %s", strings.ReplaceAll(kind, "-", " "), o.what, strings.Join(takes()[kind], ", "))
+		return o.notTaken(kind)
 	}
 	return o.finish(kind, found, o.await(ctx, k, kind, found))
 }

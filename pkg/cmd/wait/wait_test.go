@@ -30,6 +30,7 @@ func rehearsed() *corev1.ConfigMap {
 }
 
 func TestWhatIsSoOrNeverWillBe(t *testing.T) {
+	asleep := cmdtest.Sleeper("office", "schedule: {timezone: UTC, offHours: [{start: '20:00', end: '06:00'}]}")
 	seen := func(pairs ...string) *corev1.ConfigMap {
 		return cmdtest.Plan("orders", "", func(cm *corev1.ConfigMap) { cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm) }, cmdtest.Noting(pairs...))
 	}
@@ -66,6 +67,9 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 		{name: "a plan whose run was rehearsed since", line: "wait orders", world: world(seen(), ended(run.Failed, "no disk"), rehearsed()), code: 4, out: "2026-11-21T00:00:00Z run maint-run-orders-a: Failed: no disk\n", err: "run maint-run-orders-a is the newest of plan orders that was no dry run\nerror: run maint-run-orders-a ended Failed: no disk\n"},
 		{name: "plans with labels, of which one failed", line: "wait -l maint.dev/kind", world: world(seen(), ended(run.Failed, "no disk")), code: 4, out: "2026-11-21T00:00:00Z run maint-run-orders-a: Failed: no disk\n", err: "run maint-run-orders-a is the newest of plan orders\nerror: run maint-run-orders-a ended Failed: no disk\n"},
 		{name: "plans with labels of all namespaces", line: "wait -l maint.dev/kind -A --for=permitted", world: world(seen(), cmdtest.Plan("stock", "", func(cm *corev1.ConfigMap) { cm.Namespace = "depot" }), cmdtest.Namespace("depot")), out: "plan/depot/stock: change is permitted (no strategy is set)\nplan/shop/orders: change is permitted (no strategy is set)\n"},
+		{name: "labels of both kinds, one of which has no end: before the first wait", line: "wait -l maint.dev/kind --for=ended", world: world(seen(), ended(run.Succeeded, ""), asleep), code: 2, err: "error: office: a hibernate plan is not waited for with --for=ended: it takes phase, condition\n"},
+		{name: "labels of both kinds, one of which has no such phase", line: "wait -l maint.dev/kind -A --for=phase=Idle", world: world(seen(), asleep), code: 2, err: "error: --for=phase=Idle: shop/office never has that phase; its phases are Active, Hibernating, Hibernated, WakingUp, Suspended, Error, Invalid\n"},
+		{name: "a plan of another namespace that has not run: the command names it", line: "wait -l team=a -A --for=ended", world: world(cmdtest.Plan("stock", "", func(cm *corev1.ConfigMap) { cm.Namespace, cm.Labels["team"] = "depot", "a" }), cmdtest.Namespace("depot")), code: 1, err: "error: plan depot/stock: plan stock has no run: 'kubectl maint -n depot trigger stock' asks for one\n"},
 		{name: "labels that no plan has", line: "wait -l team=red", world: world(seen()), code: 1, err: "error: no plan in namespace shop has the labels team=red; see 'kubectl maint list'\n"},
 		{name: "labels and a name", line: "wait orders -l team=red", code: 2, err: "error: -l and a name exclude each other\n"},
 		{name: "all namespaces without labels", line: "wait orders -A", code: 2, err: "error: -A needs -l\n"},

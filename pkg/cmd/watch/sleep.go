@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ func followSleep(ctx context.Context, c *factory.Factory, k *factory.Cluster, pl
 		only = ByName(plans[0].Object.Name)
 	}
 	seen, err := ConfigMaps(ctx, k, k.Namespace, only)
-	f := sleepFollower{c: c, plans: plans, seen: seen, screen: Screen{Env: c.Env, Live: show}}
+	f := sleepFollower{c: c, everywhere: k.Namespace == "", plans: plans, seen: seen, screen: Screen{Env: c.Env, Live: show}}
 	if err != nil {
 		return f.ended(ctx, err)
 	}
@@ -70,10 +71,11 @@ func followSleep(ctx context.Context, c *factory.Factory, k *factory.Cluster, pl
 }
 
 type sleepFollower struct {
-	c      *factory.Factory
-	plans  []Awaited
-	seen   *Cache
-	screen Screen
+	c          *factory.Factory
+	everywhere bool // the plans are of all namespaces
+	plans      []Awaited
+	seen       *Cache
+	screen     Screen
 }
 
 // refresh draws all plans, and says whether each has reached its end.
@@ -146,9 +148,21 @@ func (f *sleepFollower) ended(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	names := make([]string, len(f.plans))
-	for i, a := range f.plans {
-		names[i] = a.Object.Name
+	return EndedEarly(ctx, "the request is kept, and goes on without you; see "+strings.Join(f.shownBy(), " and "))
+}
+
+// shownBy are the commands that show the plans: one for each namespace, where they are of all.
+func (f *sleepFollower) shownBy() []string {
+	of, names := f.c.Suggest(), map[string][]string{}
+	for _, a := range f.plans {
+		names[a.Object.Namespace] = append(names[a.Object.Namespace], a.Object.Name)
 	}
-	return EndedEarly(ctx, fmt.Sprintf("the request is kept, and goes on without you; see %s", f.c.Suggest().StatusOf(strings.Join(names, " "))))
+	var out []string
+	for _, namespace := range slices.Sorted(maps.Keys(names)) {
+		if f.everywhere {
+			of = of.In(namespace)
+		}
+		out = append(out, of.StatusOf(strings.Join(names[namespace], " ")))
+	}
+	return out
 }
