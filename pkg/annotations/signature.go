@@ -34,10 +34,10 @@ const (
 // HeartbeatKey names, in the heartbeat's data, the key that signs. Without it nothing was signed.
 const HeartbeatKey = "key"
 
-// HeartbeatActors says, in the heartbeat's data, whether the API server refuses false actors.
-// A heartbeat without it is of an agent that does not know.
+// HeartbeatWatches names, in the heartbeat's data, the only namespace that is watched; absent: all are.
+// HeartbeatActors says there whether the API server refuses false actors; absent: that is not known.
 const (
-	HeartbeatWatches = "watches" // the only namespace that the agent watches; without it all
+	HeartbeatWatches = "watches"
 	HeartbeatActors  = "actors"
 	ActorsVerified   = "verified"
 	ActorsUnverified = "unverified"

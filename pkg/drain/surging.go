@@ -21,14 +21,10 @@ func (d *decider) makesRoom(p Pod) (other string) {
 	if !Tight(p, d.view.Budgets) {
 		return ""
 	}
+	over := Of(p, d.view.Budgets)
 	for _, j := range d.leaving {
-		if j.UID == p.UID || j.Deleting || !d.surges(j.Pod) {
-			continue
-		}
-		for _, b := range Of(p, d.view.Budgets) {
-			if slices.ContainsFunc(Of(j.Pod, d.view.Budgets), func(o Budget) bool { return o.Key() == b.Key() }) {
-				return j.Pod.String()
-			}
+		if j.UID != p.UID && !j.Deleting && d.surges(j.Pod) && len(Of(j.Pod, over)) > 0 {
+			return j.Pod.String()
 		}
 	}
 	return ""

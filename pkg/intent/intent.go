@@ -93,6 +93,11 @@ type RunRef struct {
 // For says whether the intent is for the run.
 func (a RunRef) For(run string) bool { return a.Run != "" && a.Run == run }
 
+// Names says whether the step that is named is the one at a path: by all of the path, or by its end.
+func (a RunRef) Names(path string) bool {
+	return a.Step == path || strings.HasSuffix(path, "/"+a.Step)
+}
+
 // Said is the run, or the step of it.
 func (a RunRef) Said() string {
 	if a.Step != "" {

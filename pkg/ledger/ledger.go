@@ -134,6 +134,9 @@ type Ledger struct {
 	BegunAnew *time.Time `json:"begunAnew,omitempty"`
 }
 
+// Unwritten is what a plan says of its ledger that the API server does not take.
+const Unwritten = "its ledger cannot be written"
+
 // ErrGone is a ledger that a plan had, and that is not there any more.
 var ErrGone = errors.New("the ledger of the plan is gone: somebody deleted it")
 
@@ -354,18 +357,18 @@ func (l Ledger) CloseRun(r run.Run, j run.Journal, now time.Time) Ledger {
 		return l.Finish(r, j, now)
 	}
 	result, reason := NotStarted(j)
-	if j.End != nil {
-		l = l.withSaid(r.Name, j.End.Said)
+	if j.End != nil { // what kept it from starting
+		l = l.noting(r.Name, func(e *Entry) { e.Said = document.Cut(j.End.Said, maxOutcomeMessage) })
 	}
 	return l.closeWith(r.Name, result, reason, nil, outcomeOf(r, j, now), now)
 }
 
-// withSaid notes on an open claim what keeps its run from starting.
-func (l Ledger) withSaid(one, said string) Ledger {
+// noting notes something on the open claim of a run.
+func (l Ledger) noting(one string, note func(*Entry)) Ledger {
 	l.Open = slices.Clone(l.Open)
 	for i := range l.Open {
 		if l.Open[i].Run == one {
-			l.Open[i].Said = document.Cut(said, maxOutcomeMessage)
+			note(&l.Open[i])
 		}
 	}
 	return l
@@ -544,11 +547,5 @@ const maxRefused = 256
 // Refuse notes on an open claim why the API server refuses its run now;
 // empty words take the note away.
 func (l Ledger) Refuse(run, why string) Ledger {
-	l.Open = slices.Clone(l.Open)
-	for i := range l.Open {
-		if l.Open[i].Run == run {
-			l.Open[i].Refused = document.Cut(why, maxRefused)
-		}
-	}
-	return l
+	return l.noting(run, func(e *Entry) { e.Refused = document.Cut(why, maxRefused) })
 }

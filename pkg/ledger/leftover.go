@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -111,7 +110,7 @@ func (l Ledger) withoutCleanup(these func(Leftover) bool) Ledger {
 
 // by says whether a run left it, or, where one is named by its path or its own name, a step of it.
 func (o Leftover) by(run, step string) bool {
-	return o.Run == run && (step == "" || o.Step == step || strings.HasSuffix(o.Step, "/"+step))
+	return o.Run == run && (step == "" || intent.RunRef{Step: step}.Names(o.Step))
 }
 
 // Acknowledge forgets what a run left, or, where one is named, a step of it: somebody knows.

@@ -171,6 +171,13 @@ func PlanClaimant(namespace, name string) string { return planPrefix + namespace
 // IsPlan says whether a claimant is a plan, not a requestor.
 func IsPlan(claimant string) bool { return strings.HasPrefix(claimant, planPrefix) }
 
+// PlanOf is the plan of this cluster that a claimant is, if it is one.
+func PlanOf(claimant string) (namespace, name string, is bool) {
+	plan, is := strings.CutPrefix(claimant, planPrefix)
+	namespace, name, _ = strings.Cut(plan, "/")
+	return namespace, name, is && !IsElsewhere(claimant)
+}
+
 // PlanElsewhere names a plan of another cluster, by its uid, too: one here may have its name.
 func PlanElsewhere(namespace, name, uid string) string { return PlanClaimant(namespace, name+"@"+uid) }
 

@@ -179,13 +179,13 @@ func (j Journal) Idle(path string) bool {
 // BetweenSteps says whether a run has no step at work, or holds steps that may
 // begin, or be tried again, beside those at work: where it does not go on, a pause or a gate holds it.
 func (j Journal) BetweenSteps() bool {
+	if j.Section != plan.SectionSteps {
+		return false
+	}
 	beside := func(r Record) bool {
 		return r.Phase == StepRunning && (plan.IsLoop(r.Type) || r.NotBefore != nil || r.Waits != "") || r.Phase == StepPending && strings.Contains(r.Path, "/")
 	}
-	if j.Section == plan.SectionSteps && slices.ContainsFunc(j.Steps, beside) {
-		return true
-	}
-	return j.Section == plan.SectionSteps && !slices.ContainsFunc(j.Steps, func(r Record) bool { return r.Phase == StepRunning })
+	return slices.ContainsFunc(j.Steps, beside) || !slices.ContainsFunc(j.Steps, func(r Record) bool { return r.Phase == StepRunning })
 }
 
 // The ends of a restore.

@@ -22,7 +22,10 @@ const (
 	areAlone = " are left alone"
 )
 
-const toAdopt = " adopt run/"
+const (
+	toAdopt = " adopt run/"
+	toLabel = "put it back with "
+)
 
 // waitsForRun begins why a run waits for another one; the name of that follows.
 const waitsForRun = "it waits for run "
@@ -45,7 +48,7 @@ func WhyUnsigned(namespace, name string, why error) string {
 
 // WhyUnlabelled is why a signature does not count that does again with a label that is gone.
 func WhyUnlabelled(namespace, name, label, value string, why error) string {
-	return fmt.Sprintf("%s, and its label %s is gone; put it back with %s", why, label, intent.LabelAgain(namespace, name, label, value))
+	return fmt.Sprintf("%s, and its label %s is gone; "+toLabel+"%s", why, label, intent.LabelAgain(namespace, name, label, value))
 }
 
 // Newer is a run that a newer version wrote.
@@ -121,6 +124,9 @@ func nameOf(said string) string {
 
 // ToAdopt says of why a run is left alone whether its signature is what it lacks.
 func ToAdopt(why string) bool { return strings.Contains(why, toAdopt) }
+
+// ToLabel says of it whether it is a label.
+func ToLabel(why string) bool { return strings.Contains(why, toLabel) }
 
 // cannotGoOn follows the name of a run that is at work and does not go on; why follows.
 const cannotGoOn = " cannot go on: "

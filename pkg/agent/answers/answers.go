@@ -53,7 +53,7 @@ func (a *TakenUp) Stays(cm *corev1.ConfigMap, answers map[string]string) {
 		said = map[string]string{}
 		a.stays[cm.UID] = said
 	}
-	for _, key := range []string{annotations.Resume, annotations.Approve, annotations.Reject} {
+	for key := range asks(&intent.Intent{}) {
 		if answers[key] != "" {
 			said[key] = saidBy(cm, key)
 		}
@@ -98,22 +98,21 @@ func (a *TakenUp) standing(cm *corev1.ConfigMap) map[string]string {
 func (a *TakenUp) Open(cm *corev1.ConfigMap, in intent.Intent) intent.Intent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if informer.VersionOf(cm) < a.since[cm.UID] {
-		in.Resume, in.Approve, in.Reject = intent.RunRef{}, intent.RunRef{}, intent.RunRef{}
-		return in
+	behind, standing := informer.VersionOf(cm) < a.since[cm.UID], a.standing(cm)
+	if !behind {
+		delete(a.since, cm.UID)
 	}
-	delete(a.since, cm.UID)
-	for key := range a.standing(cm) {
-		switch key {
-		case annotations.Resume:
-			in.Resume = intent.RunRef{}
-		case annotations.Approve:
-			in.Approve = intent.RunRef{}
-		case annotations.Reject:
-			in.Reject = intent.RunRef{}
+	for key, ask := range asks(&in) {
+		if behind || standing[key] != "" {
+			*ask = intent.RunRef{}
 		}
 	}
 	return in
+}
+
+// asks are the answers among what a plan asks, by their annotations.
+func asks(in *intent.Intent) map[string]*intent.RunRef {
+	return map[string]*intent.RunRef{annotations.Resume: &in.Resume, annotations.Approve: &in.Approve, annotations.Reject: &in.Reject}
 }
 
 // Resumed says whether a resume was taken up by an earlier look, which could not take it away.
@@ -131,6 +130,6 @@ func Given(j run.Journal, ask intent.RunRef) bool {
 		return j.Approved != nil || j.End != nil && j.End.Reason == run.ReasonRejected
 	}
 	return slices.ContainsFunc(j.Steps, func(r run.Record) bool {
-		return r.Approval != nil && (r.Path == ask.Step || strings.HasSuffix(r.Path, "/"+ask.Step))
+		return r.Approval != nil && ask.Names(r.Path)
 	})
 }

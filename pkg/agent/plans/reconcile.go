@@ -66,7 +66,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 		if err := c.Stores.Ledgers.Put(ctx, k, string(cm.UID), facts.State.Ledger, decision.Ledger); err != nil {
 			err = errors.Join(err, noted(ctx, false))
 			if client.IsRejectedForGood(err) || facts.State.Ledger == nil && client.IsRefusedByAdmission(err) { // the first may be one too many for a quota
-				return c.cannotDecide(ctx, cm, known, fmt.Errorf("%w: its ledger cannot be written: %w", errLedger, err))
+				return c.cannotDecide(ctx, cm, known, fmt.Errorf("%w: %s: %w", errLedger, ledger.Unwritten, err))
 			}
 			return time.Time{}, err
 		}

@@ -435,6 +435,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 	if written == nil {
 		return time.Time{}, err
 	}
+	left := true // it is still to be seen, once in a look, whether an answer that was taken up is left
 	for range maxActs {
 		with, outcomes := c.Steps.WithOutcomes(l)
 		on := c.Stores.Documents.Basis(l.PlanKey())
@@ -465,7 +466,8 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 				c.Nodes.Enqueue()
 			}
 		}
-		if written != before || c.memory.answered.Left(asked, l.Run.Name) {
+		if written != before || left && c.memory.answered.Left(asked, l.Run.Name) {
+			left = false
 			err := c.consumeAnswers(ctx, l, asked, sig)
 			if again := err != nil && !errors.Is(err, queue.ErrConflict); again && written != before {
 				return time.Time{}, err

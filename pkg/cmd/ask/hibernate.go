@@ -220,13 +220,10 @@ func (o *holdOptions) Run(ctx context.Context) (err error) {
 	return watch.FollowSleep(ctx, o.BesideOutput(&o.DryRun), k.Whole(o.plans.everywhere), awaited)
 }
 
-// nameOf is a plan's name, with its namespace where plans of all namespaces are meant.
-func (o *holdOptions) nameOf(s view.Sleeper) string { return choice.Name(s.Object, o.plans.everywhere) }
-
 func (o *holdOptions) namesOf(plans []view.Sleeper) string {
 	names := make([]string, len(plans))
 	for i, s := range plans {
-		names[i] = o.nameOf(s)
+		names[i] = choice.Name(s.Object, o.plans.everywhere)
 	}
 	return strings.Join(names, ", ")
 }
@@ -252,7 +249,7 @@ func (o *holdOptions) find(ctx context.Context, k *factory.Cluster) ([]view.Slee
 	}
 	if len(o.plans.names) == 0 {
 		var err error
-		if objects, err = k.HibernatePlans(ctx, choice.Namespace(k, o.plans.everywhere), o.plans.selector); err != nil {
+		if objects, err = k.HibernatePlans(ctx, k.Whole(o.plans.everywhere).Namespace, o.plans.selector); err != nil {
 			return nil, err
 		}
 		if len(objects) == 0 {
@@ -294,7 +291,11 @@ func (o *holdOptions) attended(ctx context.Context, k *factory.Cluster, plans []
 			return exit.Errorf(exit.CodeNoAgent, "%s", a.Missing)
 		}
 		said[a.Missing] = true
-		fmt.Fprintf(o.ErrOut, "warning: %s; what is asked here is done when %s\n", a.Missing, map[bool]string{true: "it does", false: "one is back"}[a.Elsewhere])
+		when := "one is back"
+		if a.Elsewhere {
+			when = "it does"
+		}
+		fmt.Fprintf(o.ErrOut, "warning: %s; what is asked here is done when %s\n", a.Missing, when)
 	}
 	return nil
 }
@@ -408,7 +409,7 @@ func (o *holdOptions) say(s view.Sleeper, was hibernate.Hold, unchanged bool) er
 	case unchanged:
 		words = "unchanged: " + words
 	}
-	if err := o.Report(o.IOStreams, false, "hibernate-plan/%s %s%s", o.nameOf(s), words, o.Mark()); err != nil {
+	if err := o.Report(o.IOStreams, false, "hibernate-plan/%s %s%s", choice.Name(s.Object, o.plans.everywhere), words, o.Mark()); err != nil {
 		return err
 	}
 	switch {

@@ -60,7 +60,7 @@ func (s *scope) selected(ctx context.Context, c *factory.Factory, k *factory.Clu
 	if s.selector == "" {
 		return nil, nil
 	}
-	plans, err := choice.Plans(ctx, c, k, choice.Namespace(k, s.everywhere), s.selector)
+	plans, err := choice.Plans(ctx, c, k, k.Whole(s.everywhere).Namespace, s.selector)
 	out := make([]factory.Resource, len(plans))
 	for i, cm := range plans {
 		out[i].Document = cm

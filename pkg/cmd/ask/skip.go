@@ -70,7 +70,7 @@ func (p *picked) complete(args []string, f *exit.Faults) {
 
 func (p *picked) find(ctx context.Context, c *factory.Factory, k *factory.Cluster) ([]*corev1.ConfigMap, error) {
 	if p.selector != "" {
-		return choice.Plans(ctx, c, k, choice.Namespace(k, p.everywhere), p.selector)
+		return choice.Plans(ctx, c, k, k.Whole(p.everywhere).Namespace, p.selector)
 	}
 	cm, err := k.Document(ctx, p.name, annotations.KindPlan, annotations.KindHibernatePlan)
 	return []*corev1.ConfigMap{cm}, err
@@ -89,9 +89,6 @@ func (p *picked) each(ctx context.Context, c *factory.Factory, k *factory.Cluste
 		return plans[i].Name, do(plans[i])
 	})
 }
-
-// nameOf is a plan's name, with its namespace where plans of all namespaces are meant.
-func (p *picked) nameOf(cm *corev1.ConfigMap) string { return choice.Name(cm, p.everywhere) }
 
 // NewSkip skips coming slots of a plan.
 func NewSkip(c *factory.Factory) *cobra.Command {
@@ -210,12 +207,12 @@ func (o *skipOptions) skipOne(ctx context.Context, k *factory.Cluster, cm *corev
 	}
 	for _, line := range said {
 		line, below, _ := strings.Cut(line, "\n")
-		if err := o.Report(o.IOStreams, false, "%s/%s skips %s%s%s", p.kind, o.nameOf(cm), line, o.Mark(), view.Prefix("\n", below)); err != nil {
+		if err := o.Report(o.IOStreams, false, "%s/%s skips %s%s%s", p.kind, choice.Name(cm, o.everywhere), line, o.Mark(), view.Prefix("\n", below)); err != nil {
 			return err
 		}
 	}
 	for _, at := range o.before {
-		fmt.Fprintf(o.ErrOut, "%s/%s also skips %s, as was asked before; %s takes all of it back\n", p.kind, o.nameOf(cm), instant.Both(at, o.zone(p.zone)), o.Suggest().Unskip(cm.Name))
+		fmt.Fprintf(o.ErrOut, "%s/%s also skips %s, as was asked before; %s takes all of it back\n", p.kind, choice.Name(cm, o.everywhere), instant.Both(at, o.zone(p.zone)), o.Suggest().Unskip(cm.Name))
 	}
 	return nil
 }
@@ -449,7 +446,7 @@ func (o *unskipOptions) unskipOne(ctx context.Context, k *factory.Cluster, cm *c
 	if err != nil {
 		return err
 	}
-	return o.Report(o.IOStreams, false, "%s/%s %s%s", p.kind, o.nameOf(cm), said, o.Mark())
+	return o.Report(o.IOStreams, false, "%s/%s %s%s", p.kind, choice.Name(cm, o.everywhere), said, o.Mark())
 }
 
 // left is what remains of the skip.

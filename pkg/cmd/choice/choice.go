@@ -57,14 +57,6 @@ func Plans(ctx context.Context, c *factory.Factory, k *factory.Cluster, namespac
 	return nil, fmt.Errorf("no plan in %s has the labels %s; see %s", where, selector, c.Suggest().List())
 }
 
-// Namespace is the one in which plans are chosen; empty: in all.
-func Namespace(k *factory.Cluster, everywhere bool) string {
-	if everywhere {
-		return metav1.NamespaceAll
-	}
-	return k.Namespace
-}
-
 // Name is a plan's name, with its namespace where plans of all namespaces are meant.
 func Name(plan metav1.Object, everywhere bool) string {
 	if everywhere {

@@ -96,10 +96,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if o.what == "requests" {
 		return o.requests(ctx, k, agent)
 	}
-	namespace := k.Namespace
-	if o.everywhere {
-		namespace = ""
-	}
+	namespace := k.Whole(o.everywhere).Namespace
 	list, columns, row, err := o.documents(ctx, k, namespace, agent)
 	_, _ = agent() // whoever may not look for it does without
 	if err != nil {

@@ -104,7 +104,7 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	}
 	out := o.Out
 	if onlyAside(lines) {
-		print.Empty(o.ErrOut, o.namespace(k))
+		print.Empty(o.ErrOut, k.Whole(o.everywhere).Namespace)
 		out = o.ErrOut
 	}
 	_, err = io.WriteString(out, strings.Join(view.Texts(lines), "\n")+"\n")
@@ -114,13 +114,6 @@ func (o *statusOptions) Run(ctx context.Context) error {
 // onlyAside says whether a picture shows nothing but what stands for what is not there.
 func onlyAside(lines []view.Line) bool {
 	return !slices.ContainsFunc(lines, func(l view.Line) bool { return !l.Aside && l.Text != "" })
-}
-
-func (o *statusOptions) namespace(k *factory.Cluster) string {
-	if o.everywhere {
-		return ""
-	}
-	return k.Namespace
 }
 
 // picture is the status as a screen, and as plain lines for those who watch.
@@ -238,7 +231,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 
 // noPlans is what stands in place of plans.
 func (o *statusOptions) noPlans(k *factory.Cluster, r reads) string {
-	where := view.In(o.namespace(k))
+	where := view.In(k.Whole(o.everywhere).Namespace)
 	switch {
 	case o.everywhere, o.selector != "":
 	case r.around.Missing(k.Namespace):

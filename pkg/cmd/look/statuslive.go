@@ -30,7 +30,7 @@ func watched() []string {
 
 // watchAll watches what the status is made of.
 func (o *statusOptions) watchAll(ctx context.Context, k *factory.Cluster) (*watch.Cache, error) {
-	w, err := watch.ConfigMaps(ctx, k, o.namespace(k), watch.ByLabel(annotations.LabelKind+" in ("+strings.Join(watched(), ",")+")"))
+	w, err := watch.ConfigMaps(ctx, k, k.Whole(o.everywhere).Namespace, watch.ByLabel(annotations.LabelKind+" in ("+strings.Join(watched(), ",")+")"))
 	if err != nil {
 		return nil, watch.NotFollowed(ctx, "", err)
 	}
@@ -137,7 +137,7 @@ func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show fun
 		return err
 	}
 	if show != nil { // lines are written only after a change, and then everything is current
-		k = w.Reader(k, o.namespace(k), watched()...)
+		k = w.Reader(k, k.Whole(o.everywhere).Namespace, watched()...)
 	}
 	screen := watch.Screen{Env: o.Env, Live: show, Fit: true}
 	for {

@@ -42,7 +42,7 @@ type reads struct {
 func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, error) {
 	var r reads
 	r.agent, r.noAgent = o.agentNow(ctx, k) // first, so that the others reuse its connection
-	namespace := o.namespace(k)
+	namespace := k.Whole(o.everywhere).Namespace
 	var failed [5]error
 	var group errgroup.Group
 	ask := func(i int, do func() error) {

@@ -214,9 +214,7 @@ func (o *calendarOptions) world(ctx context.Context) (source.Set, error) {
 	if err != nil {
 		return source.Set{}, err
 	}
-	if o.everywhere {
-		k.Namespace = ""
-	}
+	k = k.Whole(o.everywhere)
 	o.namespace = k.Namespace
 	return source.ReadCluster(ctx, o.Factory, k, o.selector)
 }

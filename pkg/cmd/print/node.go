@@ -100,8 +100,8 @@ func (v Printer) cordoned(n view.Node) string {
 
 // WhyAlone is the command that says why the agent leaves a run alone of a plan, which is a claimant.
 func (v Printer) WhyAlone(by, run string) string {
-	plan, _ := view.PlanOf(by)
-	return v.In(plan.Namespace).Suggest().Why(run)
+	namespace, _, _ := nodes.PlanOf(by)
+	return v.In(namespace).Suggest().Why(run)
 }
 
 // goneOf says that nobody uncordons a node for a plan that does not exist any more.

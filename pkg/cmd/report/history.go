@@ -150,7 +150,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	lines := o.chosen(all, runs)
 	empty := len(lines) == 0 && o.out.Table()
 	if empty {
-		print.Empty(o.ErrOut, o.namespace(k))
+		print.Empty(o.ErrOut, k.Whole(o.everywhere).Namespace)
 	}
 	if o.name != "" && all[0].Head == nil {
 		o.noLedger(all[0].object, runs)
@@ -181,14 +181,6 @@ func (o *historyOptions) noLedger(cm *corev1.ConfigMap, runs []view.Run) {
 		return
 	}
 	fmt.Fprintf(o.ErrOut, "plan %s has no ledger, though the agent has looked at it: somebody deleted it, or the agent could not write it; what was before is not known\n", cm.Name)
-}
-
-// namespace is the one that is asked for; empty: all.
-func (o *historyOptions) namespace(k *factory.Cluster) string {
-	if o.everywhere {
-		return metav1.NamespaceAll
-	}
-	return k.Namespace
 }
 
 // begunAnew says of ledgers that were begun in place of lost ones that they do not tell all there was.
@@ -227,7 +219,7 @@ func (o *historyOptions) read(ctx context.Context, k *factory.Cluster) ([]rememb
 		runs, err := k.RunsOf(ctx, cm)
 		return []remembered{{cm, kept}}, runs, err
 	}
-	namespace := o.namespace(k)
+	namespace := k.Whole(o.everywhere).Namespace
 	plans, err := allPlans(ctx, k, namespace, o.selector)
 	if err != nil {
 		return nil, nil, err

@@ -74,10 +74,7 @@ func (o *savingsOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	namespace := k.Namespace
-	if o.everywhere {
-		namespace = metav1.NamespaceAll
-	}
+	namespace := k.Whole(o.everywhere).Namespace
 	sleeps, err := o.sleeps(ctx, k, namespace)
 	if err != nil {
 		return err

@@ -231,17 +231,11 @@ func CordonedFor(n nodes.Node) (out []types.NamespacedName) {
 		return nil
 	}
 	for _, by := range n.Cordon.By {
-		if p, is := PlanOf(by); is && !nodes.IsElsewhere(by) {
-			out = append(out, p)
+		if namespace, name, is := nodes.PlanOf(by); is {
+			out = append(out, types.NamespacedName{Namespace: namespace, Name: name})
 		}
 	}
 	return out
-}
-
-// PlanOf is the plan that a claimant is, if it is one.
-func PlanOf(claimant string) (types.NamespacedName, bool) {
-	namespace, name, ok := strings.Cut(strings.TrimPrefix(nodes.ClaimantName(claimant), "plan "), "/")
-	return types.NamespacedName{Namespace: namespace, Name: name}, ok && nodes.IsPlan(claimant)
 }
 
 // MayBeRolledBy says whether a run of a plan has the node, or still has to come to it, for all that is known.

@@ -134,7 +134,7 @@ func (o *options) Run(ctx context.Context) (err error) {
 
 // many waits for each of the plans that have the labels, as kubectl wait does.
 func (o *options) many(ctx context.Context, k *factory.Cluster) error {
-	plans, err := choice.Plans(ctx, o.Factory, k, choice.Namespace(k, o.everywhere), o.selector)
+	plans, err := choice.Plans(ctx, o.Factory, k, k.Whole(o.everywhere).Namespace, o.selector)
 	if err != nil {
 		return err
 	}

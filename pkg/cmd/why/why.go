@@ -25,6 +25,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -477,7 +478,7 @@ func leftAlone(p *view.Plan, v print.Printer) (out []obstacle) {
 		if stuck.ToAdopt(all[name]) {
 			hand = "to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back"
 		}
-		if strings.Contains(all[name], " label configmap ") {
+		if stuck.ToLabel(all[name]) {
 			hand = "the agent goes on with it then"
 		}
 		out = append(out, obstacle{v.Told(all[name]), hand})
@@ -493,7 +494,7 @@ func (o *whyOptions) invalid(p view.Plan, v print.Printer) (out []obstacle) {
 	}
 	if c, bad := falseCondition(p, "Valid"); bad && len(out) == 0 { // what only the agent can see: its templates, its configuration
 		hand := "fix it; " + o.Suggest().Describe(p.Object.Name) + " tells all"
-		if strings.Contains(c, "its ledger cannot be written") {
+		if strings.Contains(c, ledger.Unwritten) {
 			hand = unwritten(p.Object)
 		}
 		out = append(out, obstacle{"the plan is invalid: " + v.Told(c), hand})
