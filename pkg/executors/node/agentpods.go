@@ -81,7 +81,7 @@ func (d *Drainer) watchReplicas() {
 	kept := follow.Kept[*corev1.Pod, drain.Pod]{
 		Turn: annotations.DrainPod, Key: func(p drain.Pod) string { return p.UID },
 		Set: func(p drain.Pod) { change(func() { set(p) }) }, Gone: func(p drain.Pod) { change(func() { delete(r.pods, p.UID) }) },
-		Replaced: func(all []drain.Pod, _ string) {
+		Replaced: func(all []drain.Pod) {
 			change(func() {
 				clear(r.pods)
 				for _, p := range all {

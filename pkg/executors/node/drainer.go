@@ -240,7 +240,7 @@ func (d *Drainer) watchBudgets() {
 	}
 	set := func(b drain.Budget) { alive(func() { d.ledger.set(b); d.wakeIn(b.Namespace) }) }
 	gone := func(b drain.Budget) { alive(func() { d.ledger.remove(b.Namespace, b.Key()); d.wakeIn(b.Namespace) }) }
-	replace := func(all []drain.Budget, _ string) {
+	replace := func(all []drain.Budget) {
 		alive(func() {
 			d.ledger.budgets = map[string]map[string]drain.Budget{}
 			for _, b := range all {

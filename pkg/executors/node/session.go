@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -145,9 +144,9 @@ func (s *session) expire() {
 func (s *session) start() {
 	kept := follow.Kept[*corev1.Pod, drain.Pod]{
 		Turn: annotations.DrainPod, Key: func(p drain.Pod) string { return p.UID },
-		Set:      func(p drain.Pod) { s.alive(func() { s.came(p) }) },
+		Set:      func(p drain.Pod) { s.alive(func() { s.came(p, p.Version) }) },
 		Gone:     func(p drain.Pod) { s.alive(func() { s.left(p) }) },
-		Replaced: func(all []drain.Pod, version string) { s.alive(func() { s.replaced(all, version) }) },
+		Replaced: func(all []drain.Pod) { s.alive(func() { s.replaced(all) }) },
 	}
 	from := podsOn(s.order.Clients.Kube, s.order.Node, s.heard)
 	go follow.Keep(s.life.ctx, s.d.config.Elsewhere, from, kept)
@@ -186,13 +185,14 @@ func (s *session) heard(err error) {
 	s.alive(func() { s.seen.err = err })
 }
 
-func (s *session) came(p drain.Pod) {
+// came notes a pod as it is now; since is the version from which on it was being deleted, if it is.
+func (s *session) came(p drain.Pod, since uint64) {
 	old, known := s.seen.pods[p.UID]
 	if !known && s.seen.synced {
 		s.returns.Arrived(p)
 	}
 	if p.Deleting && !old.Deleting {
-		s.d.ledger.deleted(p.UID, p.Version)
+		s.d.ledger.deleted(p.UID, since)
 		s.begins(p.UID)
 		if s.seen.mustLeave[p.UID] { // its replacement may appear before it is gone
 			s.goes(p)
@@ -259,19 +259,21 @@ func (s *session) account(p drain.Pod, asked drain.Asked, ours bool) {
 	}
 }
 
-func (s *session) replaced(all []drain.Pod, version string) {
+// replaced compares all pods with those that were seen before. A list does not say when a pod was
+// deleted, only that it was after it was last seen: its budget may have counted it since, and may
+// never be written again.
+func (s *session) replaced(all []drain.Pod) {
 	there := map[string]bool{}
 	for _, p := range all {
 		there[p.UID] = true
-		s.came(p)
-	}
-	at, err := strconv.ParseUint(version, 10, 64)
-	if err != nil {
-		at = 0
+		since := p.Version
+		if before, known := s.seen.pods[p.UID]; known {
+			since = before.Version
+		}
+		s.came(p, since)
 	}
 	for uid, p := range s.seen.pods {
 		if !there[uid] {
-			p.Version = at
 			s.left(p)
 		}
 	}

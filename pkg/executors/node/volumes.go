@@ -57,7 +57,7 @@ func (d *Drainer) watchVolumes() {
 	heard := func(err error) { change(func() { v.err = err }) }
 	set := func(a attached) { change(func() { v.on[a.name] = a }) }
 	gone := func(a attached) { change(func() { delete(v.on, a.name) }) }
-	replace := func(all []attached, _ string) {
+	replace := func(all []attached) {
 		change(func() {
 			v.on = map[string]attached{}
 			for _, a := range all {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
 func claim1(volume string) *corev1.PersistentVolumeClaim {
@@ -218,6 +219,42 @@ func TestClaimsOnABudget(t *testing.T) {
 			budgets := l.in(map[string]bool{"shop": true, "other": true})
 			if got := l.room(lined("a")[0], budgets, c.at)[key]; got != c.room {
 				t.Errorf("room for %d, want %d", got, c.room)
+			}
+		})
+	}
+}
+
+// A watch that was lost misses deletions, and the list after it is of a version past the last one of
+// the budget: what the budget has counted meanwhile takes nothing of its room again.
+func TestEvictionsWhosePodsWentWhileNobodyWatched(t *testing.T) {
+	stays := drain.Pod{UID: "v", Namespace: "shop", Name: "web-2", Version: 4}
+	gone := drain.Pod{UID: "u", Namespace: "shop", Name: "web-1", Version: 6}
+	going := gone
+	going.Deleting, going.Version = true, 30
+	for _, c := range []struct {
+		name   string
+		budget uint64 // its version when the pods are listed
+		listed []drain.Pod
+		room   int
+	}{
+		{"gone, and counted", 9, []drain.Pod{stays}, 1},
+		{"gone, and the budget is as it was", 5, []drain.Pod{stays}, 0},
+		{"being deleted, and counted", 9, []drain.Pod{stays, going}, 1},
+		{"being deleted, and the budget is as it was", 5, []drain.Pod{stays, going}, 0},
+		{"there as before", 9, []drain.Pod{stays, gone}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSession(New(t.Context(), Config{}), executors.DrainOrder{Node: "a"})
+			defer s.life.cancel()
+			web := drain.Budget{Namespace: "shop", Name: "web", Version: 5, Allowed: 1}
+			s.d.ledger.set(web)
+			s.replaced([]drain.Pod{stays, gone})
+			s.d.ledger.claim(web.Key(), gone, time.Now())
+			web.Version = c.budget
+			s.d.ledger.set(web)
+			s.replaced(c.listed)
+			if room := s.d.ledger.room(s, []drain.Budget{web}, time.Now())[web.Key()]; room != c.room {
+				t.Errorf("room for %d, want %d", room, c.room)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ type Kept[O runtime.Object, V any] struct {
 	Key      func(V) string
 	Set      func(V)
 	Gone     func(V)
-	Replaced func(all []V, version string)
+	Replaced func(all []V)
 }
 
 // Keep mirrors a source until ctx ends. What belongs to another cluster, whose API server may be under
@@ -137,7 +137,7 @@ func (f *follower[O, L, V]) listed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.to.Replaced(all, version)
+	f.to.Replaced(all)
 	f.version, f.kept = version, kept
 	return nil
 }
@@ -161,7 +161,7 @@ func (f *follower[O, L, V]) streamed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.to.Replaced(all, version)
+	f.to.Replaced(all)
 	f.version, f.kept = version, newWeights(false)
 	err = f.changes(ctx, w)
 	f.from.Heard(err)

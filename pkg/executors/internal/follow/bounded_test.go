@@ -86,7 +86,7 @@ func TestLargeBudgetsOfATenantTakeTheMemoryOfAPage(t *testing.T) {
 			Turn: annotations.DrainBudget, Key: drain.Budget.Key,
 			Set:  func(b drain.Budget) { kept[b.Key()] = b },
 			Gone: func(b drain.Budget) { delete(kept, b.Key()) },
-			Replaced: func(all []drain.Budget, _ string) {
+			Replaced: func(all []drain.Budget) {
 				for _, b := range all {
 					kept[b.Key()] = b
 				}
@@ -229,7 +229,7 @@ func (p *played) keeps() Kept[*policyv1.PodDisruptionBudget, drain.Budget] {
 		Turn: annotations.DrainBudget, Key: drain.Budget.Key,
 		Set:  func(b drain.Budget) { p.kept[b.Key()] = b },
 		Gone: func(b drain.Budget) { delete(p.kept, b.Key()) },
-		Replaced: func(all []drain.Budget, _ string) {
+		Replaced: func(all []drain.Budget) {
 			clear(p.kept)
 			for _, b := range all {
 				p.kept[b.Key()] = b

@@ -91,7 +91,7 @@ func mirror(send func(map[string]Sibling)) follow.Kept[*corev1.Pod, followed] {
 		Key:  func(p followed) string { return p.uid },
 		Set:  func(p followed) { pods[p.uid] = p.Sibling; send(maps.Clone(pods)) },
 		Gone: func(p followed) { delete(pods, p.uid); send(maps.Clone(pods)) },
-		Replaced: func(all []followed, _ string) {
+		Replaced: func(all []followed) {
 			clear(pods)
 			for _, p := range all {
 				pods[p.uid] = p.Sibling
