@@ -193,6 +193,28 @@ func TestTheAdmissionPolicySaysWhatIsWatched(t *testing.T) {
 	})
 }
 
+// An API server that starts refuses everybody for a while: what is frozen stays so. A right that is
+// taken ends the freezes, and one that comes back brings them back.
+func TestFreezesOutliveARefusalThatDoesNotLast(t *testing.T) {
+	const refusals = 3
+	for _, code := range []int{403, 404} {
+		inWorld(t, func(w *world) {
+			w.begins()
+			w.cluster.Refuse(agenttest.When{Resource: "validatingadmissionpolicies"}, refusals, code, "no")
+			for range 10 { // a watch lasts minutes
+				w.after(time.Minute)
+				w.says("deployments.apps/web=frozen")
+			}
+			mend := w.cluster.Refuse(agenttest.When{Resource: "validatingadmissionpolicies"}, agenttest.Always, code, "no")
+			w.after(10 * time.Minute)
+			w.says("")
+			mend()
+			w.after(2 * time.Minute)
+			w.says("deployments.apps/web=frozen")
+		})
+	}
+}
+
 // Where the objects of a kind cannot be listed, what was said of them stays.
 func TestWhatIsNotKnownYetIsNotOpened(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -296,7 +318,7 @@ func TestATargetThatCannotBeFrozenIsSaid(t *testing.T) {
 				l := w.runOf(c.kind, "Running")
 				w.begins()
 				w.freezes.Holds(w.Context(), l)
-				w.after(0)
+				w.after(time.Minute) // a refusal has to last
 				if held, why := w.freezes.Holds(w.Context(), l); held || !strings.Contains(why, c.want) {
 					t.Errorf("it holds %v, %q, want %q", held, why, c.want)
 				}

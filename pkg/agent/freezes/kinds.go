@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // labelledKind watches the objects of a kind that are labelled with a policy.
@@ -29,9 +31,13 @@ func (c *Controller) followPolicy(ctx context.Context) {
 	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", annotations.FreezePolicyName).String()}
 	var policies cache.SharedIndexInformer
 	take := func() { c.takeUp(ctx, policies.GetStore().List()) }
+	answers := policyAnswers{now: c.Now}
 	from := informer.ForMany(&admissionv1.ValidatingAdmissionPolicy{}, c.Clients.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies(), named, func(err error) {
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // an older API server, or an agent without the right
+		switch answers.heard(err) {
+		case policyWithheld:
 			c.takeUp(ctx, nil)
+		case policyBack: // a list tells nothing of what it told before
+			take()
 		}
 	})
 	policies, heard := informer.New(from, keepAll, cache.ResourceEventHandlerFuncs{
@@ -41,6 +47,42 @@ func (c *Controller) followPolicy(ctx context.Context) {
 	if cache.WaitForCacheSync(ctx.Done(), heard.HasSynced) {
 		take() // also where there is none
 	}
+}
+
+// policyAnswers are what the API server says when it is asked for the admission policy. An older one
+// does not serve it, and an agent may lack the right; but one that starts refuses everybody for a
+// while, and what is frozen must stay so meanwhile.
+type policyAnswers struct {
+	now      func() time.Time
+	refused  workflow.Refusal
+	withheld bool // as was last said
+}
+
+// policyNews is what an answer changes.
+type policyNews int
+
+const (
+	policyAsBefore policyNews = iota
+	policyWithheld            // no freeze is enforced, as far as can be known
+	policyBack                // it can be read again
+)
+
+func (a *policyAnswers) heard(err error) policyNews {
+	was := a.withheld
+	switch {
+	case err == nil:
+		a.refused, a.withheld = workflow.Refusal{}, false
+	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
+		next, final := a.refused.Again(a.now())
+		a.refused, a.withheld = next, was || final
+	}
+	switch {
+	case a.withheld && !was:
+		return policyWithheld
+	case was && !a.withheld:
+		return policyBack
+	}
+	return policyAsBefore
 }
 
 func keepAll(o any) (any, error) { return o, nil }
@@ -131,7 +173,9 @@ func (c *Controller) open(ctx context.Context, resource schema.GroupVersionResou
 			c.enqueue(m.Namespace)
 		}
 	}
-	from := informer.ForMany(&metav1.PartialObjectMetadata{}, c.Clients.Meta.Resource(resource), metav1.ListOptions{LabelSelector: annotations.LabelFreeze}, c.unread(resource))
+	var watch cache.SharedIndexInformer
+	told := c.unread(resource, func() bool { return watch.HasSynced() })
+	from := informer.ForMany(&metav1.PartialObjectMetadata{}, c.Clients.Meta.Resource(resource), metav1.ListOptions{LabelSelector: annotations.LabelFreeze}, told)
 	watch, heard := informer.New(from, slim, cache.ResourceEventHandlerFuncs{
 		AddFunc: seen, UpdateFunc: func(was, is any) {
 			if labelOf(was) != labelOf(is) {
@@ -152,7 +196,7 @@ func (c *Controller) open(ctx context.Context, resource schema.GroupVersionResou
 }
 
 // unread says that a kind cannot be watched: once, until it can or something else is the matter.
-func (c *Controller) unread(resource schema.GroupVersionResource) func(error) {
+func (c *Controller) unread(resource schema.GroupVersionResource, known func() bool) func(error) {
 	said := ""
 	return func(err error) {
 		was := said
@@ -162,7 +206,11 @@ func (c *Controller) unread(resource schema.GroupVersionResource) func(error) {
 		if said == "" || said == was {
 			return
 		}
-		c.Log.Warn("labelled objects cannot be watched: no freeze of them is published until they can", "resource", resource.String(), "error", said)
+		lost := "no freeze of them is published"
+		if known() {
+			lost = "changes of their labels are not seen"
+		}
+		c.Log.Warn("labelled objects cannot be watched: "+lost+" until they can", "resource", resource.String(), "error", said)
 	}
 }
 

@@ -38,9 +38,15 @@ func TestNoMoreKindsAreWatchedThanThereIsABound(t *testing.T) {
 func TestAKindThatCannotBeWatchedIsToldOnce(t *testing.T) {
 	var log bytes.Buffer
 	c := &Controller{Config: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}}
-	told := c.unread(schema.GroupVersionResource{Version: "v1", Resource: "services"})
-	for _, err := range []error{nil, errors.New("forbidden"), errors.New("forbidden"), errors.New("away"), nil, errors.New("away")} {
+	known := false
+	told := c.unread(schema.GroupVersionResource{Version: "v1", Resource: "services"}, func() bool { return known })
+	for _, err := range []error{nil, errors.New("forbidden"), errors.New("forbidden"), errors.New("away"), nil} {
 		told(err)
+	}
+	known = true
+	told(errors.New("away"))
+	if got := log.String(); strings.Count(got, "no freeze of them is published until they can") != 2 || strings.Count(got, "changes of their labels are not seen until they can") != 1 {
+		t.Errorf("it says:\n%s", got)
 	}
 	if got := log.String(); strings.Count(got, "\n") != 3 || strings.Count(got, "forbidden") != 1 || strings.Count(got, "away") != 2 {
 		t.Errorf("it says:\n%s", got)
