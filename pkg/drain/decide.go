@@ -53,7 +53,7 @@ type Replacement struct {
 	ReadyAt    time.Time // since when
 	Unneeded   time.Time // when it was seen that the pod needs none, and may be evicted; zero: it needs one
 	Impossible bool
-	Behind     bool // it has not begun: another pod of the Deployment comes first
+	Behind     bool // it has not begun: another pod of the Deployment comes first, or attempts fail for long
 	Why        string
 	Remedy     string
 }

@@ -332,6 +332,10 @@ func TestDecide(t *testing.T) {
 			s:     during(none, pod("a", how("surge")), pod("b", how("surge"))).with(replaced(drain.Replacement{Impossible: true})).with(room(0)).with(tight),
 			surge: "b", states: map[string]drain.State{"a": drain.Waiting, "b": drain.Surging},
 		},
+		"the other's is not on its way: attempts fail": {
+			s:     during(none, pod("a", how("surge")), pod("b", how("surge"))).with(replaced(drain.Replacement{Behind: true, Why: "no answer"})).with(room(0)).with(tight),
+			surge: "b", states: map[string]drain.State{"a": drain.Waiting, "b": drain.Surging}, blocks: "no answer",
+		},
 		"the other is about to be gone": {
 			s:     during(none, pod("a", how("surge"), leaving), pod("b", how("surge"))).with(replaced(drain.Replacement{Ready: true, ReadyAt: now()})).with(room(0)).with(tight),
 			surge: "b", states: map[string]drain.State{"a": drain.Terminating, "b": drain.Surging}, wake: time.Minute + 2*time.Second,

@@ -50,6 +50,7 @@ func TestWhatALookAtPodsFoundIsKeptOrLookedForAgain(t *testing.T) {
 		watched    time.Time
 		stale      bool
 		block      nodes.Block
+		unknown    bool
 	}{
 		"it is believed":                           {found: preview{block: blocked, budgets: []string{"shop/web"}}, block: blocked},
 		"its budget moved during the look":         {was: preview{moved: []string{"shop/web"}}, found: preview{block: blocked, budgets: []string{"shop/web"}}, block: blocked, stale: true},
@@ -63,6 +64,16 @@ func TestWhatALookAtPodsFoundIsKeptOrLookedForAgain(t *testing.T) {
 			was: preview{block: nodes.Block{Permanent: true, Text: "before"}}, found: preview{unsettled: true, block: blocked}, block: blocked,
 		},
 		"a budget that is not computed yet, and nothing was in the way": {was: preview{}, found: preview{unsettled: true}},
+		"a look that failed says what was known before": {
+			was: preview{block: blocked, budgets: []string{"shop/web"}}, found: preview{failed: 1}, block: blocked, stale: true,
+		},
+		"one after another that failed, too, says it until the next look is due": {
+			was: preview{block: blocked, failed: mostLooks}, found: preview{failed: 1}, block: blocked,
+		},
+		"a look that failed, and nothing is known":              {found: preview{failed: 1}, stale: true, unknown: true},
+		"the second that failed":                                {was: preview{failed: 1}, found: preview{failed: 1}, stale: true, unknown: true},
+		"the last that failed: the drain goes on":               {was: preview{failed: mostLooks - 1}, found: preview{failed: 1}},
+		"a look that did not fail ends what was said of others": {was: preview{block: blocked, failed: 2}, found: preview{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newNodePods(Config{Now: func() time.Time { return now }}, func() {}, func(string) {})
@@ -71,8 +82,8 @@ func TestWhatALookAtPodsFoundIsKeptOrLookedForAgain(t *testing.T) {
 			p.previews[k] = &c.was
 			c.found.at = now.Add(time.Hour) // no look follows within this test
 			p.storePreview(k, &c.found, now)
-			if got := p.previews[k]; got.stale != c.stale || got.block != c.block {
-				t.Errorf("stale %t, block %+v", got.stale, got.block)
+			if got := p.previews[k]; got.stale != c.stale || got.block != c.block || got.unknown() != c.unknown {
+				t.Errorf("stale %t, unknown %t, block %+v", got.stale, got.unknown(), got.block)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package nodemaintenance
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -497,6 +498,38 @@ func TestAPlansDrainThatIsBlockedForGoodYieldsItsSlot(t *testing.T) {
 	})
 }
 
+func TestAPlansDrainThatYieldedStaysSoWhileItsPodsCannotBeRead(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a"), pod("web-1", "a"), node("b"))
+		a := w.lead()
+		o := &drain.Options{}
+		s := w.hasNode(a)
+		w.live("roll", drainStep("drain", drainTarget("a")))
+		w.api.Put(budget("web", false))
+		w.edit("b", asked("gpu", noDrain))
+		a.Stalled(s, "a", o, true)
+		w.pass(3 * time.Second)
+		if !a.Stalled(s, "a", o, true) {
+			w.Error("it does not yield")
+		}
+		w.live("roll", drainStep("drain", run.DrainTarget{Name: "a", Yielded: true, Why: "shop/web permits none"}))
+		a.Enqueue()
+		w.pass(3 * time.Second)
+		letGo := w.api.Refuse(agenttest.When{Resource: "pods"}, agenttest.Always, http.StatusGatewayTimeout, "too late")
+		w.edit("b", withdraw("gpu"))
+		w.pass(3 * previewTTL)
+		if granted, why := a.Turn(s, "a", o); granted || !strings.Contains(why, "shop/web") {
+			w.Errorf("it has its turn: %t, %q", granted, why)
+		}
+		letGo()
+		w.api.Put(budget("web", true))
+		w.pass(2 * previewTTL)
+		if granted, why := a.Turn(s, "a", o); !granted {
+			w.Errorf("when the budget was mended: %q", why)
+		}
+	})
+}
+
 func TestAPlansDrainOfAPodThatNeverCompletesHoldsNoSlotOnceTimeIsOver(t *testing.T) {
 	play(t, func(w *world) {
 		waits := func(p *corev1.Pod) { p.Annotations = map[string]string{annotations.DrainHow: drain.HowWaitCompleted} }
@@ -817,28 +850,6 @@ func TestWhatIsKnownOfTheAgentsOwnReplicas(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestEachDaemonSetIsAskedForOnce(t *testing.T) {
-	api := agenttest.New(t)
-	api.Put(&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "logs"}})
-	conn, _ := api.Connect()
-	there := daemonSets(t.Context(), conn.Kube)
-	for range 3 {
-		if is, err := there("shop", "logs"); !is || err != nil {
-			t.Errorf("%t, %v", is, err)
-		}
-		if is, err := there("shop", "other"); is || err != nil {
-			t.Errorf("%t, %v", is, err)
-		}
-	}
-	if n := api.Asked(agenttest.When{Resource: "daemonsets"}); n != 2 {
-		t.Errorf("asked %d times, want once for each", n)
-	}
-	api.Refuse(agenttest.When{Resource: "daemonsets"}, 1, 500, "broken")
-	if _, err := there("shop", "third"); err == nil {
-		t.Error("no answer is taken for one")
 	}
 }
 

@@ -31,6 +31,10 @@ import (
 // (a guess: who mends it waits no longer than this).
 const previewTTL = time.Minute
 
+// mostLooks is how often one after another a look may fail until a drain begins without any (a guess:
+// with the pauses between them they outlast an API server that is slow or begins).
+const mostLooks = 3
+
 // nodePods knows what is asked about pods of nodes: of those alone that are to be
 // drained or waited for, and of no others.
 type nodePods struct {
@@ -64,7 +68,11 @@ type preview struct {
 	unsettled bool     // a budget was changed, and is not computed yet
 	looking   bool     // again, or for the first time
 	moved     []string // budgets that moved during the look
+	failed    int      // looks until now, one after another: what is known is of the last that did not
 }
+
+// unknown says that nobody knows yet what is in the way.
+func (f *preview) unknown() bool { return f.failed > 0 && f.failed < mostLooks && !f.block.Permanent }
 
 type podWatch struct {
 	informer cache.SharedIndexInformer
@@ -231,7 +239,7 @@ func (p *nodePods) previewed(ctx context.Context, n nodes.Node, requestor string
 	defer p.mu.Unlock()
 	seen := p.previews[d.previewKey]
 	if seen != nil && (seen.looking || seen.fresh(now)) {
-		return !seen.looking
+		return !seen.looking && !seen.unknown()
 	}
 	p.begin(ctx, d)
 	return false
@@ -263,7 +271,9 @@ func (p *nodePods) refresh(ctx context.Context, node string, a nodes.Asked, now 
 	case seen.fresh(now):
 		return seen.due()
 	}
-	p.begin(ctx, p.requestDrain(node, a))
+	if p.begin(ctx, p.requestDrain(node, a)); seen == nil {
+		p.previews[k].block = a.Remembered()
+	}
 	return time.Time{}
 }
 
@@ -277,12 +287,15 @@ func (p *nodePods) runPreview(ctx context.Context, d nodeDrain, since time.Time)
 	defer cancel()
 	began := p.now()
 	found, err := p.preflight(ctx, d, since)
-	if err != nil { // no verdict is no obstacle: the drain itself says what stands in its way
-		p.telemetry.Log.Warn("pods could not be looked at before a drain", "node", d.node, "error", err.Error())
+	if err != nil && !apierrors.IsForbidden(err) { // who lacks the right hears so from the drain
+		found.failed = 1
 	}
 	found.at = p.now()
 	p.mu.Lock()
 	p.storePreview(d.previewKey, &found, began)
+	if err != nil { // no verdict is no obstacle for long: the drain itself says what stands in its way
+		p.telemetry.Log.Warn("pods could not be looked at before a drain", "node", d.node, "error", err.Error(), "begins", !found.unknown() && !found.block.Permanent)
+	}
 	p.mu.Unlock()
 	p.wakeAll(map[string]bool{d.requestor: true})
 }
@@ -306,7 +319,7 @@ func (p *nodePods) preflight(ctx context.Context, d nodeDrain, since time.Time) 
 		}
 		budgets = append(budgets, some...)
 	}
-	judge := drain.NewJudge(d.options, daemonSets(ctx, client)).WithAgent(p.ownReplicas(ctx, d.node, pods)).Begun(since, p.now())
+	judge := drain.NewJudge(d.options, kube.DaemonSets(ctx, client)).WithAgent(p.ownReplicas(ctx, d.node, pods)).Begun(since, p.now())
 	forecast := judge.WithFailed(p.unreplaced(d, since)).Forecast(pods, budgets, p.now())
 	var out preview
 	var texts []string
@@ -355,23 +368,6 @@ func (p *nodePods) ownReplicas(ctx context.Context, node string, pods []drain.Po
 		return known
 	}
 	return drain.AgentOn(node, own, slices.DeleteFunc(replicas, others), p.now())
-}
-
-// daemonSets asks for each DaemonSet once.
-func daemonSets(ctx context.Context, kube kube.Interface) drain.DaemonSets {
-	known := map[string]bool{}
-	return func(namespace, name string) (bool, error) {
-		at := namespace + "/" + name
-		if there, asked := known[at]; asked {
-			return there, nil
-		}
-		_, err := kube.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return false, err
-		}
-		known[at] = err == nil
-		return known[at], nil
-	}
 }
 
 // keepOnly forgets what is known of pods of nodes that nobody asks for any more.

@@ -109,7 +109,7 @@ func (p *nodePods) previewPlan(ctx context.Context, d nodeDrain, now time.Time) 
 	case seen != nil && seen.looking:
 		return seen.block, seen.block.Permanent, time.Time{}
 	case seen != nil && seen.fresh(now):
-		return seen.block, true, seen.due()
+		return seen.block, !seen.unknown(), seen.due()
 	}
 	p.begin(ctx, d)
 	block = p.previews[d.previewKey].block
@@ -172,7 +172,7 @@ func (k *Controller) BlockedBy(s store.StepKey, node string, ahead *drain.Option
 	k.pods.mu.Lock()
 	defer k.pods.mu.Unlock()
 	seen := k.pods.previews[k.planDrain(l, node, *ahead).previewKey]
-	if seen == nil || seen.at.IsZero() {
+	if seen == nil || seen.at.IsZero() || seen.unknown() {
 		_, found := workflow.DrainWait(l.Journal, s.Path, node)
 		return found.Text
 	}
@@ -338,8 +338,13 @@ func (p *nodePods) storePreview(k previewKey, found *preview, began time.Time) {
 	if was == nil {
 		return
 	}
-	if found.unsettled && !found.block.Permanent && was.block.Permanent {
-		found.block, found.budgets = was.block, was.budgets // until the budget is computed, which moves it
+	if (found.unsettled || found.failed > 0) && !found.block.Permanent && was.block.Permanent {
+		found.block, found.budgets = was.block, was.budgets // until the budget is computed, which moves it, or it is read
+	}
+	if found.failed > 0 {
+		if found.failed += was.failed; found.failed < mostLooks {
+			p.outdate(k, found)
+		}
 	}
 	missed := began.Before(p.watched) || slices.ContainsFunc(was.moved, func(name string) bool { return slices.Contains(found.budgets, name) })
 	if found.block.Permanent && missed {

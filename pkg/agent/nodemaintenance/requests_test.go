@@ -2,6 +2,7 @@ package nodemaintenance
 
 import (
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -753,6 +754,79 @@ func TestADrainWhosePodCannotBeReplacedYieldsItsSlot(t *testing.T) {
 		a.drains.done("a")
 		w.pass(2 * previewTTL)
 		w.expect("when it is tried again", "a cordoned for gpu, gpu Ready", "b open")
+	})
+}
+
+// A look that fails finds nothing, and takes nothing back: what was known still counts, and where
+// nothing is known the drain waits for another look, and not for ever.
+func TestALookAtPodsThatFailsIsNoVerdict(t *testing.T) {
+	tooLate := func(w *world, times int) (mend func()) {
+		return w.api.Refuse(agenttest.When{Resource: "pods"}, times, http.StatusGatewayTimeout, "too late")
+	}
+	blocked := func(w *world, when string) {
+		w.Helper()
+		w.expect(when, "a open, gpu Pending")
+		if s := w.status("a", "gpu"); s.Blocked == nil || !strings.Contains(s.Blocked.Text, "shop/web") {
+			w.Errorf("%s: it is %s", when, s)
+		}
+	}
+	begin := func(w *world) { w.api.Put(node("a", asked("gpu", "{}")), pod("web-1", "a"), budget("web", false)) }
+	t.Run("a block that is known stays", func(t *testing.T) {
+		play(t, func(w *world) {
+			begin(w)
+			w.lead()
+			w.pass(5 * time.Second)
+			blocked(w, "at first")
+			mend := tooLate(w, agenttest.Always)
+			w.pass(5 * previewTTL)
+			blocked(w, "while looks fail")
+			mend()
+			w.pass(2 * previewTTL)
+			blocked(w, "when pods can be read again")
+			w.api.Put(budget("web", true))
+			w.pass(10 * time.Second)
+			w.expect("when the budget was mended", "a cordoned for gpu, gpu Draining")
+		})
+	})
+	t.Run("one that an agent before us found, too", func(t *testing.T) {
+		play(t, func(w *world) {
+			begin(w)
+			first := w.lead()
+			w.pass(5 * time.Second)
+			tooLate(w, agenttest.Always)
+			first.stop()
+			w.lead()
+			w.pass(5 * previewTTL)
+			blocked(w, "of another agent")
+		})
+	})
+	t.Run("the first look is repeated", func(t *testing.T) {
+		play(t, func(w *world) {
+			begin(w)
+			tooLate(w, 2) // a stream, and a list
+			w.lead()
+			w.pass(5 * time.Second)
+			blocked(w, "after another look")
+		})
+	})
+	t.Run("not for ever", func(t *testing.T) {
+		play(t, func(w *world) {
+			begin(w)
+			tooLate(w, agenttest.Always)
+			w.lead()
+			w.pass(10 * time.Second)
+			w.expect("after some looks", "a cordoned for gpu, gpu Draining")
+		})
+	})
+	t.Run("without the right, no other look finds more", func(t *testing.T) {
+		play(t, func(w *world) {
+			begin(w)
+			w.api.Deny("", "list", "pods")
+			w.api.Deny("", "watch", "pods")
+			w.lead()
+			w.pass(500 * time.Millisecond)
+			w.expect("at once", "a cordoned for gpu, gpu Draining")
+		})
 	})
 }
 

@@ -790,6 +790,30 @@ func TestADrainThatCannotReadEvictsNothing(t *testing.T) {
 	}
 }
 
+// An account that may list pods and not watch them drains: it lists again. Where nothing can be decided
+// for another reason, no right is missing.
+func TestADrainWhosePodsMayNotBeWatchedListsThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, podNamed("web-1"), podNamed("web-2"))
+		h.unwatch = true
+		mend := h.Fail(agenttest.When{Verb: "list", Resource: "poddisruptionbudgets"}, agenttest.Always)
+		d := h.drainer()
+		order := h.order(drain.Options{})
+		d.Ensure(t.Context(), order)
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if st := d.Ensure(t.Context(), order); !strings.HasPrefix(standing(st), "Unavailable: cannot read pods and budgets: ") || st.Right != nil || strings.Contains(st.Message, "watch") {
+			t.Errorf("%q, right %q", standing(st), rightSaid(st.Right))
+		}
+		mend()
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if st := d.Ensure(t.Context(), order); standing(st) != "Drained: done, 2 evicted" {
+			t.Errorf("%q", standing(st))
+		}
+	})
+}
+
 // What is said is why budgets cannot be read now, and not why they could not at first.
 func TestTheReasonWhyBudgetsAreNotReadIsTheLatest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

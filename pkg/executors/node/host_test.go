@@ -52,6 +52,7 @@ type host struct {
 	asked    []string              // "evict shop/web-1", "delete shop/web-1 grace 5"
 	at       []time.Time           // of each
 	hidden   string                // namespace whose pods may not be listed
+	unwatch  bool                  // no pods may be watched
 }
 
 // answered is what becomes of one request: a refusal, or done and not heard.
@@ -80,6 +81,9 @@ func newHost(t *testing.T, objects ...metav1.Object) *host {
 
 // RoundTrip answers evictions and deletions of pods, and hands on all else.
 func (h *host) RoundTrip(r *http.Request) (*http.Response, error) {
+	if h.unwatch && r.URL.Query().Has("watch") && strings.HasSuffix(r.URL.Path, "/pods") {
+		return h.status(forbids("watch", "pods")), nil
+	}
 	if r.URL.Query().Get("sendInitialEvents") != "" {
 		return h.status(apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil)), nil
 	}

@@ -319,8 +319,8 @@ func (s *session) decide() ([]request, time.Time) {
 		return nil, time.Time{}
 	}
 	now := s.d.config.Now()
-	if err := errors.Join(s.seen.err, s.d.readErr); err != nil && (!s.seen.synced || !s.d.ledger.synced || errors.Is(err, follow.ErrTooMuch)) {
-		s.unreadable(err)
+	if pods, budgets := unread(s.seen.err, s.seen.synced), unread(s.d.readErr, s.d.ledger.synced); pods != nil || budgets != nil {
+		s.unreadable(pods, budgets)
 		return nil, now.Add(lookAgain)
 	}
 	if !s.seen.synced || !s.d.ledger.synced {
@@ -351,6 +351,14 @@ func (s *session) decide() ([]request, time.Time) {
 	settled := s.standstill(dec, now)
 	s.report(view, dec)
 	return requests, earliest(earliest(dec.Wake, again), settled)
+}
+
+// unread is why something is not known. What was listed is, though it may not be watched.
+func unread(err error, synced bool) error {
+	if synced && !errors.Is(err, follow.ErrTooMuch) {
+		return nil
+	}
+	return err
 }
 
 func earliest(a, b time.Time) time.Time {

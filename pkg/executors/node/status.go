@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,17 +15,17 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
-// unreadable is the status when nothing can be decided.
-func (s *session) unreadable(err error) {
-	s.status.Reason, s.status.Message = executors.DrainUnavailable, "cannot read pods and budgets: "+document.Cut(err.Error(), 300)
-	if apierrors.IsForbidden(err) || apierrors.IsForbidden(s.seen.err) || apierrors.IsForbidden(s.d.readErr) {
-		s.status.Reason = executors.DrainForbidden
-	}
-	s.status.Right = nil
-	if apierrors.IsForbidden(s.seen.err) {
+// unreadable is the status when nothing can be decided, and why. What is asked for first is a list.
+func (s *session) unreadable(pods, budgets error) {
+	s.status.Reason, s.status.Right = executors.DrainUnavailable, nil
+	s.status.Message = "cannot read pods and budgets: " + document.Cut(errors.Join(pods, budgets).Error(), 300)
+	if apierrors.IsForbidden(pods) {
 		s.status.Right = &authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}
-	} else if s.d.config.Elsewhere && apierrors.IsForbidden(s.d.readErr) {
+	} else if s.d.config.Elsewhere && apierrors.IsForbidden(budgets) {
 		s.status.Right = &authorizationv1.ResourceAttributes{Verb: "list", Group: "policy", Resource: "poddisruptionbudgets"}
+	}
+	if apierrors.IsForbidden(pods) || apierrors.IsForbidden(budgets) {
+		s.status.Reason = executors.DrainForbidden
 	}
 	s.changed()
 }

@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -148,16 +147,16 @@ var errLeft = errors.New("the pod is leaving")
 // error: the pod needs no surge now. With an error, a debt is one that may be there.
 func (s *session) begin(p drain.Pod, going <-chan struct{}) (debt *surge.Debt, err error) {
 	var unclear *surge.Debt
-	var refused workflow.Refusal
+	var refused, failing workflow.Refusal
 	for {
 		debt, err = s.tryBegin(p)
 		if err == nil {
 			return debt, nil
 		}
-		pause, final := surgeRetry, false
+		now, pause, final := s.d.config.Now(), surgeRetry, false
 		waits := drain.Replacement{Why: document.Cut(err.Error(), 200)}
 		if no := (*surge.Cannot)(nil); errors.As(err, &no) {
-			now := s.d.config.Now()
+			failing = workflow.Refusal{}
 			final = !no.Refused && !no.Behind
 			waits.Behind, waits.Remedy = no.Behind, no.Remedy
 			if no.Refused {
@@ -166,6 +165,8 @@ func (s *session) begin(p drain.Pod, going <-chan struct{}) (debt *surge.Debt, e
 			}
 		} else {
 			unclear, refused = cmp.Or(debt, unclear), workflow.Refusal{}
+			failing, waits.Behind = failing.Again(now) // a drain does not count as moving, nor do other pods wait, for long
+			waits.Remedy = "wait; if it lasts, look at its Deployment"
 		}
 		if final {
 			return unclear, err
@@ -186,7 +187,7 @@ const elsewhere = "another pod of its Deployment is being replaced"
 
 // tryBegin is one attempt. With a debt and an error, the replica may have been added.
 func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
-	dep, err := s.deploymentOf(p)
+	dep, err := surge.DeploymentOf(s.life.ctx, s.kube(), p)
 	if err != nil {
 		return nil, surge.Denied(err, "get on replicasets and deployments")
 	}
@@ -199,7 +200,7 @@ func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
 		debt.Record = record
 		return debt, nil
 	case has && record.Node == s.order.Node && claims(s.order.By, record):
-		return nil, errors.New(elsewhere)
+		return nil, s.settle(surge.Debt{Namespace: dep.Namespace, Name: dep.Name, Record: record})
 	case has:
 		return nil, &surge.Cannot{Why: elsewhere, Remedy: fmt.Sprintf("wait; if it lasts, look what keeps that pod on node %q", record.Node), Behind: true}
 	}
@@ -207,7 +208,7 @@ func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
 	if err != nil || !needed {
 		return nil, err
 	}
-	if err := s.mayScale(dep); err != nil {
+	if err := surge.MayScale(s.life.ctx, s.kube(), s.order.Manager, dep); err != nil {
 		return nil, err
 	}
 	debt.Record = annotations.Surge{Replicas: surge.Replicas(dep), Node: s.order.Node, Pod: p.UID, By: s.order.By, At: s.d.config.Now().UTC()}
@@ -224,24 +225,27 @@ func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
 	return debt, nil
 }
 
-func (s *session) deploymentOf(p drain.Pod) (*appsv1.Deployment, error) {
-	apps := s.kube().AppsV1()
-	rs, err := apps.ReplicaSets(p.Namespace).Get(s.life.ctx, p.Controller.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("find the Deployment of pod %s: %w", p, err)
+// settle is why a pod waits while its Deployment has a record of another pod of this drain. What is owed
+// for one that does not leave any more, or is gone, is given back first: nobody else may do so as long as
+// the drain lasts, and whoever may write the Deployment may write the record.
+func (s *session) settle(d surge.Debt) error {
+	s.d.mu.Lock()
+	p, there := s.seen.pods[d.Record.Pod]
+	_, undoing := s.surges.undoing[d.String()]
+	leaves := there && p.Namespace == d.Namespace && s.seen.mustLeave[p.UID]
+	s.d.mu.Unlock()
+	if leaves || undoing {
+		return errors.New(elsewhere)
 	}
-	owner := metav1.GetControllerOfNoCopy(rs)
-	if string(rs.UID) != p.Controller.UID || owner == nil || owner.Kind != "Deployment" {
-		return nil, &surge.Cannot{Why: "its ReplicaSet belongs to no Deployment", Remedy: "take the annotation maint.dev/drain=surge away"}
+	if complete, _ := s.giveBack(d); complete {
+		return errors.New("the replica of an earlier surge was just given back")
 	}
-	dep, err := apps.Deployments(p.Namespace).Get(s.life.ctx, owner.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("find the Deployment of pod %s: %w", p, err)
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	return &surge.Cannot{
+		Why:    "the replica that the surge of another pod added to Deployment/" + d.Name + " is not given back (" + s.surges.kept[d.String()] + ")",
+		Remedy: "grant patch on deployments, or remove its annotation " + annotations.StatusSurge + " once its replicas are as they should be", Refused: true,
 	}
-	if dep.UID != owner.UID {
-		return nil, &surge.Cannot{Why: "its ReplicaSet belongs to another Deployment than the one that is named " + dep.Name + " now", Remedy: "take the annotation maint.dev/drain=surge away"}
-	}
-	return dep, nil
 }
 
 // needsSurge says whether the pod cannot simply be evicted: it is the only one, or its budget
@@ -256,18 +260,6 @@ func (s *session) needsSurge(p drain.Pod, dep *appsv1.Deployment) (bool, error) 
 		}
 	}
 	return surge.Replicas(dep) == 1 || drain.Tight(p, over), nil
-}
-
-// mayScale refuses a Deployment whose replicas another controller would set back.
-func (s *session) mayScale(dep *appsv1.Deployment) error {
-	owner, remedy, err := surge.Owner(s.life.ctx, s.kube(), s.order.Manager, dep)
-	switch {
-	case err != nil:
-		return surge.Denied(err, "list on horizontalpodautoscalers.autoscaling")
-	case owner != "":
-		return &surge.Cannot{Why: owner + " owns the replicas of Deployment/" + dep.Name, Remedy: remedy + ", or take the annotation maint.dev/drain=surge away"}
-	}
-	return nil
 }
 
 // giveBack removes the replicas that surges added, and says whether all of them are gone, and which

@@ -785,6 +785,97 @@ func TestASweepGoesOnAfterADeploymentThatIsRefused(t *testing.T) {
 	})
 }
 
+// recordOn writes a record on web that no list by its label shows.
+func recordOn(s annotations.Surge, replicas int32) func(*appsv1.Deployment) {
+	return func(dep *appsv1.Deployment) {
+		text, _ := json.Marshal(s)
+		dep.Spec.Replicas, dep.Annotations = new(replicas), map[string]string{annotations.StatusSurge: string(text)}
+	}
+}
+
+// A record of a pod that does not leave by this drain holds no surge: the next one gives back what it
+// says.
+func TestARecordOfAPodThatDoesNotLeaveHoldsNoSurge(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		record   annotations.Surge
+		replicas int32
+	}{
+		{"a forged one", annotations.Surge{Replicas: 1, Node: "a", Pod: "x"}, 1},
+		{"of a pod that is gone", annotations.Surge{Replicas: 1, Node: "a", Pod: "x", By: mine}, 2},
+		{"of a pod that stays on the node", annotations.Surge{Replicas: 1, Node: "a", Pod: "uid-stays", By: mine}, 2},
+		{"of a pod of another namespace", annotations.Surge{Replicas: 1, Node: "a", Pod: "uid-held", By: mine}, 2},
+	} {
+		inBubble(t, c.name, func(t *testing.T) {
+			h := surging(t, 1, recordOn(c.record, c.replicas))
+			held := podNamed("held", alone, func(p *corev1.Pod) { p.Namespace = "zoo" })
+			h.put(podNamed("stays", drained("skip")), held)
+			d := h.drainer()
+			order := h.order(drain.Options{OnTimeout: drain.TimeoutSkip})
+			d.Ensure(t.Context(), order)
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if got := h.deployment(); got != oneMore || len(h.requests()) != 0 {
+				t.Fatalf("%s, asked %q", got, h.requests())
+			}
+			h.put(podNamed("web-2", on("b")))
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			if got := h.requests(); !slices.Equal(got, []string{"evict shop/web-1"}) || h.deployment() != "1 replicas" {
+				t.Errorf("asked %q, %s", got, h.deployment())
+			}
+		})
+	}
+}
+
+// What holds a surge up is a block that is said, once it lasts.
+func TestWhatHoldsASurgeUpForLongIsABlock(t *testing.T) {
+	patched := agenttest.When{Verb: "patch", Resource: "deployments"}
+	for _, c := range []struct {
+		name  string
+		dep   []func(*appsv1.Deployment)
+		world func(*host)
+		want  string
+	}{
+		{
+			"a replica that may not be given back",
+			[]func(*appsv1.Deployment){recordOn(annotations.Surge{Replicas: 1, Node: "a", Pod: "x"}, 2)},
+			func(h *host) { h.Refuse(patched, agenttest.Always, http.StatusForbidden, "a policy says no") },
+			"Blocked: 0 of 1 pods have left; shop/web-1 cannot leave until somebody changes something: the replica that the surge of another pod added to Deployment/web is not given back (a policy says no); " +
+				"grant patch on deployments, or remove its annotation status.maint.dev/surge once its replicas are as they should be",
+		},
+		{
+			"a webhook that does not answer", nil,
+			func(h *host) { h.Refuse(patched, agenttest.Always, http.StatusInternalServerError, "no answer") },
+			"Blocked: 0 of 1 pods have left; shop/web-1 cannot leave for now: no answer; wait; if it lasts, look at its Deployment",
+		},
+		{
+			"another pod of its Deployment that cannot leave",
+			[]func(*appsv1.Deployment){recordOn(annotations.Surge{Replicas: 1, Node: "a", Pod: "uid-held", By: mine}, 2)},
+			func(h *host) { h.put(podNamed("held", drained("wait-completed"))) },
+			"Blocked: 0 of 2 pods have left; shop/web-1 cannot leave for now: another pod of its Deployment is being replaced; wait; if it lasts, look at its Deployment",
+		},
+	} {
+		inBubble(t, c.name, func(t *testing.T) {
+			h := surging(t, 1, c.dep...)
+			c.world(h)
+			d := h.drainer()
+			order := h.order(drain.Options{})
+			d.Ensure(t.Context(), order)
+			time.Sleep(20 * time.Second)
+			synctest.Wait()
+			if st := d.Ensure(t.Context(), order); st.Reason != executors.DrainWorking {
+				t.Errorf("at first %q", standing(st))
+			}
+			time.Sleep(25 * time.Second)
+			synctest.Wait()
+			if st := d.Ensure(t.Context(), order); standing(st) != c.want {
+				t.Errorf("%q", standing(st))
+			}
+		})
+	}
+}
+
 // Two pods of one Deployment are replaced one after the other.
 func TestPodsOfOneDeploymentAreReplacedOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -87,7 +87,7 @@ func (f *follower[O, L, V]) once(ctx context.Context) error {
 
 // away says whether an error is that of an API server that does not answer, or cannot now.
 func away(err error) bool {
-	if errors.Is(err, ErrTooMuch) || errors.Is(err, kube.ErrCutOff) {
+	if errors.Is(err, ErrTooMuch) {
 		return false
 	}
 	return apierrors.IsTooManyRequests(err) || executors.Unanswered(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) && !apierrors.HasStatusCause(err, cannotDecode)
@@ -99,9 +99,9 @@ const cannotDecode = "ClientWatchDecoding"
 
 func (f *follower[O, L, V]) watched(ctx context.Context) error {
 	if f.version == "" && !f.elsewhere {
-		if err := f.streamed(ctx); !apierrors.IsInvalid(err) { // as an API server says that does not stream lists
+		if began, err := f.streamed(ctx); began || ctx.Err() != nil {
 			return err
-		}
+		} // else it lists after any error, as kube.Reduced does
 	}
 	if f.version == "" {
 		if err := f.listed(ctx); err != nil {
@@ -143,29 +143,26 @@ func (f *follower[O, L, V]) listed(ctx context.Context) error {
 }
 
 // streamed lists and watches by one request: what there is comes object by object, and is reduced as it
-// comes.
-func (f *follower[O, L, V]) streamed(ctx context.Context) error {
+// comes. Without all of it, the changes have not begun.
+func (f *follower[O, L, V]) streamed(ctx context.Context) (began bool, err error) {
 	options := kube.Streamed(metav1.ListOptions{})
 	f.from.Trim(&options)
 	w, err := f.from.Watch(ctx, options)
 	if err != nil {
-		if !apierrors.IsInvalid(err) {
-			f.from.Heard(err)
-		}
-		return err
+		return false, err
 	}
 	w = doubted(w, silence)
 	defer w.Stop()
 	all, version, err := f.initial(ctx, w)
-	f.from.Heard(err)
 	if err != nil {
-		return err
+		return false, err
 	}
+	f.from.Heard(nil)
 	f.to.Replaced(all)
 	f.version, f.kept = version, newWeights(false)
 	err = f.changes(ctx, w)
 	f.from.Heard(err)
-	return err
+	return true, err
 }
 
 // initial is all that there is, as a watch sends it before its first changes, or among them.

@@ -118,30 +118,23 @@ func TestAListIsStreamedWhereTheAPIServerCan(t *testing.T) {
 		p := &played{T: t, kept: map[string]drain.Budget{}}
 		go Keep(ctx, false, p.source(), p.keeps())
 
-		p.watch(0).Add(budget("a", "4"))
-		p.watch(0).Stop()
-		time.Sleep(5 * time.Second)
-		p.is("it is cut off")
-		if len(p.heard) != 1 || !errors.Is(p.heard[0], kube.ErrCutOff) {
-			t.Fatalf("heard %v", p.heard)
-		}
 		for _, name := range []string{"a", "b", "c"} {
-			p.watch(1).Add(budget(name, "5"))
+			p.watch(0).Add(budget(name, "5"))
 		}
-		p.watch(1).Modify(budget("b", "6"))
-		p.watch(1).Delete(budget("c", "7"))
+		p.watch(0).Modify(budget("b", "6"))
+		p.watch(0).Delete(budget("c", "7"))
 		p.is("not all has come")
-		p.watch(1).Action(watch.Bookmark, endOfList())
+		p.watch(0).Action(watch.Bookmark, endOfList())
 		p.is("all has come", "shop/a", "shop/b")
-		p.watch(1).Delete(budget("a", "10"))
-		p.watch(1).Add(budget("d", "11"))
-		p.watch(1).Action(watch.Bookmark, budget("", "12"))
+		p.watch(0).Delete(budget("a", "10"))
+		p.watch(0).Add(budget("d", "11"))
+		p.watch(0).Action(watch.Bookmark, budget("", "12"))
 		p.is("it changes", "shop/b", "shop/d")
-		p.watch(1).Stop()
+		p.watch(0).Stop()
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		p.away.Store(true)
-		p.watch(2).Stop()
+		p.watch(1).Stop()
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		p.away.Store(false)
@@ -150,15 +143,91 @@ func TestAListIsStreamedWhereTheAPIServerCan(t *testing.T) {
 		if n := len(p.heard); p.heard[n-1] != nil || p.heard[n-2] == nil {
 			t.Errorf("after an outage it was heard %v", p.heard)
 		}
-		p.watch(3).Add(budget("e", "13"))
+		p.watch(2).Add(budget("e", "13"))
 		p.is("watches ended", "shop/b", "shop/d", "shop/e")
-		p.watch(3).Error(&apierrors.NewResourceExpired("too old").ErrStatus)
+		p.watch(2).Error(&apierrors.NewResourceExpired("too old").ErrStatus)
 		time.Sleep(5 * time.Second)
-		p.watch(4).Add(budget("f", "20"))
-		p.watch(4).Action(watch.Bookmark, endOfList())
+		p.watch(3).Add(budget("f", "20"))
+		p.watch(3).Action(watch.Bookmark, endOfList())
 		p.is("the version is too old", "shop/f")
-		if want := []string{"all", "all", "12", "12", "all"}; !slices.Equal(p.asked, want) {
+		if want := []string{"all", "12", "12", "all"}; !slices.Equal(p.asked, want) {
 			t.Errorf("asked for %q, want %q", p.asked, want)
+		}
+		stop()
+		synctest.Wait()
+	})
+}
+
+// What is not streamed to its end is listed, whatever the API server says, and streamed again the next
+// time.
+func TestAListThatIsNotStreamedToItsEndIsListed(t *testing.T) {
+	tooNew := apierrors.NewTimeoutError("Too large resource version", 1)
+	for name, c := range map[string]struct {
+		refusal error                  // of the request
+		sent    *apierrors.StatusError // after the first object
+	}{
+		"the API server streams no lists": {refusal: apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil)},
+		"it has no answer":                {refusal: io.ErrUnexpectedEOF},
+		"it is busy":                      {refusal: apierrors.NewTooManyRequests("busy", 1)},
+		"its etcd reports no progress":    {sent: apierrors.NewInternalError(errors.New("progress notifications are not supported"))},
+		"its cache is behind":             {sent: tooNew},
+		"the stream is cut off":           {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				p := &played{T: t, kept: map[string]drain.Budget{}, streamed: c.refusal}
+				p.there = []policyv1.PodDisruptionBudget{*budget("a", "4"), *budget("b", "5")}
+				go Keep(ctx, false, p.source(), p.keeps())
+				if c.refusal == nil {
+					p.watch(0).Add(budget("x", "4"))
+				}
+				if c.sent != nil {
+					p.watch(0).Error(&c.sent.ErrStatus)
+				} else if c.refusal == nil {
+					p.watch(0).Stop()
+				}
+				p.is("it is listed", "shop/a", "shop/b")
+				p.last().Add(budget("c", "10"))
+				p.is("it changes", "shop/a", "shop/b", "shop/c")
+				if slices.ContainsFunc(p.heard, func(err error) bool { return err != nil }) {
+					t.Errorf("heard %v", p.heard)
+				}
+				p.streamed = nil
+				p.last().Error(&apierrors.NewResourceExpired("too old").ErrStatus)
+				time.Sleep(5 * time.Second)
+				p.last().Add(budget("d", "20"))
+				p.last().Action(watch.Bookmark, endOfList())
+				p.is("the next time", "shop/d")
+				if want := []string{"all", "9", "all"}; !slices.Equal(p.asked, want) || p.lists != 1 {
+					t.Errorf("asked for %q, want %q; %d lists", p.asked, want, p.lists)
+				}
+				stop()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// What may be listed and not watched is listed again and again, and not as fast as that may be.
+func TestWhatMayNotBeWatchedIsListedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		forbidden := apierrors.NewForbidden(policyv1.Resource("poddisruptionbudgets"), "", errors.New("no"))
+		p := &played{T: t, kept: map[string]drain.Budget{}, streamed: forbidden, watched: forbidden}
+		p.there = []policyv1.PodDisruptionBudget{*budget("a", "4")}
+		go Keep(ctx, false, p.source(), p.keeps())
+		p.is("it is listed", "shop/a")
+		p.there = []policyv1.PodDisruptionBudget{*budget("b", "12")}
+		time.Sleep(5 * time.Second)
+		p.is("a little later", "shop/b")
+		time.Sleep(55 * time.Second)
+		synctest.Wait()
+		if p.lists < 20 || p.lists > 32 {
+			t.Errorf("%d lists in a minute", p.lists)
+		}
+		if n := len(p.heard); p.heard[n-2] != nil || !apierrors.IsForbidden(p.heard[n-1]) {
+			t.Errorf("heard %v", p.heard[n-2:])
 		}
 		stop()
 		synctest.Wait()
@@ -183,6 +252,20 @@ type played struct {
 	away   atomic.Bool
 	heard  []error
 	kept   map[string]drain.Budget
+
+	there             []policyv1.PodDisruptionBudget // for lists; nil: nobody may ask
+	lists             int
+	streamed, watched error // why lists are not streamed, and why nothing is watched
+}
+
+// last is the watch that was opened last.
+func (p *played) last() *watch.FakeWatcher {
+	p.Helper()
+	synctest.Wait()
+	if len(p.opened) == 0 {
+		p.Fatal("no watch was opened")
+	}
+	return p.watch(len(p.opened) - 1)
 }
 
 func (p *played) watch(i int) *watch.FakeWatcher {
@@ -205,8 +288,10 @@ func (p *played) is(when string, want ...string) {
 func (p *played) source() Source[*policyv1.PodDisruptionBudgetList] {
 	return Source[*policyv1.PodDisruptionBudgetList]{
 		List: func(context.Context, metav1.ListOptions) (*policyv1.PodDisruptionBudgetList, error) {
-			p.Error("it lists")
-			return &policyv1.PodDisruptionBudgetList{}, nil
+			if p.lists++; p.there == nil {
+				p.Error("it lists")
+			}
+			return &policyv1.PodDisruptionBudgetList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: p.there}, nil
 		},
 		Watch: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			if p.away.Load() {
@@ -217,6 +302,9 @@ func (p *played) source() Source[*policyv1.PodDisruptionBudgetList] {
 				p.Errorf("it asks %+v", o)
 			}
 			p.asked = append(p.asked, cmp.Or(o.ResourceVersion, "all"))
+			if refusal := cmp.Or(p.watched, p.streamed); refusal != nil && (streams || p.watched != nil) {
+				return nil, refusal
+			}
 			p.opened = append(p.opened, watch.NewFake())
 			return p.opened[len(p.opened)-1], nil
 		},

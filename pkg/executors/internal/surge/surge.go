@@ -35,9 +35,9 @@ func Replicas(dep *appsv1.Deployment) int32 {
 	return *dep.Spec.Replicas
 }
 
-// Owner is a controller that would set the replicas of a Deployment back, and what would help; empty:
+// ownerOf is a controller that would set the replicas of a Deployment back, and what would help; empty:
 // there is none. It needs list on horizontalpodautoscalers.
-func Owner(ctx context.Context, clients kube.Interface, manager string, dep *appsv1.Deployment) (owner, remedy string, err error) {
+func ownerOf(ctx context.Context, clients kube.Interface, manager string, dep *appsv1.Deployment) (owner, remedy string, err error) {
 	err = kube.EachOf(ctx, clients.AutoscalingV2().HorizontalPodAutoscalers(dep.Namespace).List, "", func(h *autoscalingv2.HorizontalPodAutoscaler) error {
 		if ref := h.Spec.ScaleTargetRef; ref.Kind == "Deployment" && ref.Name == dep.Name {
 			owner = "HorizontalPodAutoscaler/" + h.Name
