@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -477,9 +478,9 @@ func (s *siege) ofReceivers() []attack {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	calls := func(name string) func(*siege) error {
+	calls := func(name, more string) func(*siege) error {
 		return func(s *siege) error {
-			text := fmt.Sprintf("apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: call, type: webhook, timeout: 5s, properties: {url: '%s/%s', timeout: 5s}}\n", server.URL, name)
+			text := fmt.Sprintf("apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: call, type: webhook, timeout: 1m, properties: {url: '%s/%s', timeout: 5s%s}}\n", server.URL, strings.TrimSuffix(name, "-post"), more)
 			cm, err := world.as(editor()).CoreV1().ConfigMaps(s.ns).Create(s.ctx, annotations.NewPlan(s.ns, name, text, ""), metav1.CreateOptions{})
 			if err != nil {
 				return err
@@ -490,23 +491,68 @@ func (s *siege) ofReceivers() []attack {
 		}
 	}
 	return []attack{
-		{who: who, what: "answers without an end", does: calls("endless"), stopped: func(s *siege) { s.over("endless", "Succeeded", "Failed") }},
-		{who: who, what: "answers with hundreds of thousands of values", does: calls("dense"), stopped: func(s *siege) { s.over("dense", "Succeeded", "Failed") }},
-		{who: who, what: "never answers", does: calls("silent"), stopped: func(s *siege) { s.over("silent", "Failed") }},
-		{who: who, what: "sends the agent to the cloud's metadata", does: calls("inside"), stopped: func(s *siege) { s.over("inside", "Failed") }},
+		{who: who, what: "answers without an end", does: calls("endless", ""), stopped: func(s *siege) {
+			r := s.over("endless", "Succeeded", "", "answered 200")
+			if body, _ := r.Outputs["body"].(string); r.Outputs["truncated"] != true || len(body) == 0 || len(body) > run.MaxStepOutput {
+				s.Errorf("it keeps %d bytes, truncated: %v", len(body), r.Outputs["truncated"])
+			}
+			s.staysSmall()
+		}},
+		{who: who, what: "answers with hundreds of thousands of values", does: calls("dense", ", expect: {json: {a: 1}}"), stopped: func(s *siege) {
+			r := s.over("dense", "Failed", "TooLarge", "answered 200 with more than 20000 values")
+			if r.Outputs["json"] != nil {
+				s.Errorf("it keeps them: %.100v", r.Outputs["json"])
+			}
+			s.staysSmall()
+		}},
+		{who: who, what: "never answers", does: calls("silent", ""), stopped: func(s *siege) { s.over("silent", "Failed", "Timeout", "no answer within 5s") }},
+		{who: who, what: "sends the agent to the cloud's metadata", does: calls("inside", ", method: GET"), stopped: func(s *siege) {
+			s.over("inside", "Failed", "Outbound", "169.254.169.254 is refused: metadata services are not called")
+		}},
+		{who: who, what: "sends a POST there", does: calls("inside-post", ""), stopped: func(s *siege) {
+			s.over("inside-post", "Failed", "Status", "answered 302, a redirect, which only GET follows")
+		}},
 	}
 }
 
-// over waits until the first run of a plan has ended as one of these.
-func (s *siege) over(name string, results ...string) {
+// over waits until the first run of a plan has ended with a result, and is its step, which says why.
+func (s *siege) over(name, result, reason, message string) run.Record {
 	s.Helper()
 	s.until("the run of "+name+" ends", func() error {
 		cm := s.get(name)
-		if got := cm.Annotations[annotations.StatusLastResult]; !slices.Contains(results, got) {
+		if got := cm.Annotations[annotations.StatusLastResult]; got != result {
 			return fmt.Errorf("%q: %v", got, cm.Annotations)
 		}
 		return nil
 	})
+	list, err := world.admin.CoreV1().ConfigMaps(s.ns).List(s.ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPlan + "=" + name})
+	s.must(err)
+	if len(list.Items) != 1 {
+		s.Fatalf("%s has %d runs", name, len(list.Items))
+	}
+	_, j, err := annotations.ReadRun(&list.Items[0])
+	s.must(err)
+	i := slices.IndexFunc(j.Steps, func(r run.Record) bool { return r.Path == "call" })
+	if i < 0 {
+		s.Fatalf("%s has the steps %v", name, j.Steps)
+	}
+	if r := j.Steps[i]; r.Reason != reason || !strings.Contains(r.Message, message) {
+		s.Errorf("%s: %q, %q, want %q, %q", name, r.Reason, r.Message, reason, message)
+	}
+	return j.Steps[i]
+}
+
+// staysSmall says that the agent has never had more memory than its Pod gets.
+func (s *siege) staysSmall() {
+	s.Helper()
+	if runtime.GOOS != "linux" {
+		return
+	}
+	peak, err := s.agent.MemoryOf("VmHWM:")
+	s.must(err)
+	if s.Logf("the agent had %d MiB at most", peak>>20); peak > 256<<20 {
+		s.Errorf("it had %d MiB", peak>>20)
+	}
 }
 
 // says waits until an annotation of a document holds a text.
