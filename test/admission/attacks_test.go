@@ -297,6 +297,7 @@ func (s *siege) forgedRun(of, token string, change func(*run.Run)) *corev1.Confi
 
 func (s *siege) attacks() []attack {
 	all := s.ofTenants()
+	all = append(all, s.ofTeams()...)
 	all = append(all, s.ofKubelets()...)
 	all = append(all, s.ofApprovers()...)
 	all = append(all, s.ofBots()...)
@@ -372,6 +373,56 @@ func (s *siege) ofTenants() []attack {
 			},
 		},
 	}
+}
+
+// ofTeams is an attempt of somebody who may edit ConfigMaps where an agent of one namespace
+// (--single-namespace) runs.
+func (s *siege) ofTeams() []attack {
+	const spec = "apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec: %s\n"
+	team := &lab{T: s.T, ctx: s.ctx, ns: world.cluster.Namespace(s.T)}
+	team.role(tenant(), rule("", "configmaps", nil, "get", "patch"))
+	s.must(world.may(s.ctx, tenant(), team.ns, "patch", "", "configmaps", "x"))
+	s.creates(team.ns, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: annotations.AgentConfigName, Labels: map[string]string{annotations.LabelKind: annotations.KindAgentConfig}},
+		Data:       map[string]string{annotations.DataConfig: fmt.Sprintf(spec, `{outbound: {deny: [10.0.0.0/8]}, steps: [{namespaces: ["*"], deny: [webhook]}]}`)},
+	})
+	const takenUp = "took up the agent's configuration"
+	patch := fmt.Sprintf(`{"data":{%q:%q}}`, annotations.DataConfig, fmt.Sprintf(spec, "{}"))
+	var own *harness.Process
+	hasTaken := func(n int) func() error {
+		return func() error {
+			if strings.Count(own.Log(), takenUp) < n {
+				return errors.New(own.Log())
+			}
+			return nil
+		}
+	}
+	return []attack{{
+		who: "a tenant", what: "takes the limits out of the configuration of an agent of one namespace", refused: "verb override on plans.maint.dev",
+		does: func(s *siege) error {
+			if !s.with {
+				own = s.beginsAlone(team.ns)
+				s.until("it has taken up what limits it", hasTaken(1))
+			}
+			_, err := world.as(tenant()).CoreV1().ConfigMaps(team.ns).Patch(s.ctx, annotations.AgentConfigName, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			return err
+		},
+		stopped: func(s *siege) { // by nothing: the team is its admin
+			s.until("it has taken up what the tenant wrote", hasTaken(2))
+			s.must(own.Stop())
+		},
+	}}
+}
+
+// beginsAlone starts an agent that has its home in the only namespace that it watches.
+func (s *siege) beginsAlone(ns string) *harness.Process {
+	s.Helper()
+	path, err := world.cluster.KubeconfigFile("alone", world.cluster.AdminConfig())
+	s.must(err)
+	p, err := harness.StartAgent(world.agent, path, "--namespace", ns, "--watch-namespace", ns)
+	s.must(err)
+	s.Cleanup(func() { _ = p.Stop() })
+	return p
 }
 
 // fills makes a plan whose slot is due in some seconds, and has a tenant fill its annotations, none
