@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -296,6 +297,7 @@ func (s *siege) forgedRun(of, token string, change func(*run.Run)) *corev1.Confi
 
 func (s *siege) attacks() []attack {
 	all := s.ofTenants()
+	all = append(all, s.ofTeams()...)
 	all = append(all, s.ofKubelets()...)
 	all = append(all, s.ofApprovers()...)
 	all = append(all, s.ofBots()...)
@@ -371,6 +373,56 @@ func (s *siege) ofTenants() []attack {
 			},
 		},
 	}
+}
+
+// ofTeams is an attempt of somebody who may edit ConfigMaps where an agent of one namespace
+// (--single-namespace) runs.
+func (s *siege) ofTeams() []attack {
+	const spec = "apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec: %s\n"
+	team := &lab{T: s.T, ctx: s.ctx, ns: world.cluster.Namespace(s.T)}
+	team.role(tenant(), rule("", "configmaps", nil, "get", "patch"))
+	s.must(world.may(s.ctx, tenant(), team.ns, "patch", "", "configmaps", "x"))
+	s.creates(team.ns, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: annotations.AgentConfigName, Labels: map[string]string{annotations.LabelKind: annotations.KindAgentConfig}},
+		Data:       map[string]string{annotations.DataConfig: fmt.Sprintf(spec, `{outbound: {deny: [10.0.0.0/8]}, steps: [{namespaces: ["*"], deny: [webhook]}]}`)},
+	})
+	const takenUp = "took up the agent's configuration"
+	patch := fmt.Sprintf(`{"data":{%q:%q}}`, annotations.DataConfig, fmt.Sprintf(spec, "{}"))
+	var own *harness.Process
+	hasTaken := func(n int) func() error {
+		return func() error {
+			if strings.Count(own.Log(), takenUp) < n {
+				return errors.New(own.Log())
+			}
+			return nil
+		}
+	}
+	return []attack{{
+		who: "a tenant", what: "takes the limits out of the configuration of an agent of one namespace", refused: "verb override on plans.maint.dev",
+		does: func(s *siege) error {
+			if !s.with {
+				own = s.beginsAlone(team.ns)
+				s.until("it has taken up what limits it", hasTaken(1))
+			}
+			_, err := world.as(tenant()).CoreV1().ConfigMaps(team.ns).Patch(s.ctx, annotations.AgentConfigName, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			return err
+		},
+		stopped: func(s *siege) { // by nothing: the team is its admin
+			s.until("it has taken up what the tenant wrote", hasTaken(2))
+			s.must(own.Stop())
+		},
+	}}
+}
+
+// beginsAlone starts an agent that has its home in the only namespace that it watches.
+func (s *siege) beginsAlone(ns string) *harness.Process {
+	s.Helper()
+	path, err := world.cluster.KubeconfigFile("alone", world.cluster.AdminConfig())
+	s.must(err)
+	p, err := harness.StartAgent(world.agent, path, "--namespace", ns, "--watch-namespace", ns)
+	s.must(err)
+	s.Cleanup(func() { _ = p.Stop() })
+	return p
 }
 
 // fills makes a plan whose slot is due in some seconds, and has a tenant fill its annotations, none
@@ -477,9 +529,9 @@ func (s *siege) ofReceivers() []attack {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	calls := func(name string) func(*siege) error {
+	calls := func(name, more string) func(*siege) error {
 		return func(s *siege) error {
-			text := fmt.Sprintf("apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: call, type: webhook, timeout: 5s, properties: {url: '%s/%s', timeout: 5s}}\n", server.URL, name)
+			text := fmt.Sprintf("apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: call, type: webhook, timeout: 1m, properties: {url: '%s/%s', timeout: 5s%s}}\n", server.URL, strings.TrimSuffix(name, "-post"), more)
 			cm, err := world.as(editor()).CoreV1().ConfigMaps(s.ns).Create(s.ctx, annotations.NewPlan(s.ns, name, text, ""), metav1.CreateOptions{})
 			if err != nil {
 				return err
@@ -490,23 +542,68 @@ func (s *siege) ofReceivers() []attack {
 		}
 	}
 	return []attack{
-		{who: who, what: "answers without an end", does: calls("endless"), stopped: func(s *siege) { s.over("endless", "Succeeded", "Failed") }},
-		{who: who, what: "answers with hundreds of thousands of values", does: calls("dense"), stopped: func(s *siege) { s.over("dense", "Succeeded", "Failed") }},
-		{who: who, what: "never answers", does: calls("silent"), stopped: func(s *siege) { s.over("silent", "Failed") }},
-		{who: who, what: "sends the agent to the cloud's metadata", does: calls("inside"), stopped: func(s *siege) { s.over("inside", "Failed") }},
+		{who: who, what: "answers without an end", does: calls("endless", ""), stopped: func(s *siege) {
+			r := s.over("endless", "Succeeded", "", "answered 200")
+			if body, _ := r.Outputs["body"].(string); r.Outputs["truncated"] != true || len(body) == 0 || len(body) > run.MaxStepOutput {
+				s.Errorf("it keeps %d bytes, truncated: %v", len(body), r.Outputs["truncated"])
+			}
+			s.staysSmall()
+		}},
+		{who: who, what: "answers with hundreds of thousands of values", does: calls("dense", ", expect: {json: {a: 1}}"), stopped: func(s *siege) {
+			r := s.over("dense", "Failed", "TooLarge", "answered 200 with more than 20000 values")
+			if r.Outputs["json"] != nil {
+				s.Errorf("it keeps them: %.100v", r.Outputs["json"])
+			}
+			s.staysSmall()
+		}},
+		{who: who, what: "never answers", does: calls("silent", ""), stopped: func(s *siege) { s.over("silent", "Failed", "Timeout", "no answer within 5s") }},
+		{who: who, what: "sends the agent to the cloud's metadata", does: calls("inside", ", method: GET"), stopped: func(s *siege) {
+			s.over("inside", "Failed", "Outbound", "169.254.169.254 is refused: metadata services are not called")
+		}},
+		{who: who, what: "sends a POST there", does: calls("inside-post", ""), stopped: func(s *siege) {
+			s.over("inside-post", "Failed", "Status", "answered 302, a redirect, which only GET follows")
+		}},
 	}
 }
 
-// over waits until the first run of a plan has ended as one of these.
-func (s *siege) over(name string, results ...string) {
+// over waits until the first run of a plan has ended with a result, and is its step, which says why.
+func (s *siege) over(name, result, reason, message string) run.Record {
 	s.Helper()
 	s.until("the run of "+name+" ends", func() error {
 		cm := s.get(name)
-		if got := cm.Annotations[annotations.StatusLastResult]; !slices.Contains(results, got) {
+		if got := cm.Annotations[annotations.StatusLastResult]; got != result {
 			return fmt.Errorf("%q: %v", got, cm.Annotations)
 		}
 		return nil
 	})
+	list, err := world.admin.CoreV1().ConfigMaps(s.ns).List(s.ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPlan + "=" + name})
+	s.must(err)
+	if len(list.Items) != 1 {
+		s.Fatalf("%s has %d runs", name, len(list.Items))
+	}
+	_, j, err := annotations.ReadRun(&list.Items[0])
+	s.must(err)
+	i := slices.IndexFunc(j.Steps, func(r run.Record) bool { return r.Path == "call" })
+	if i < 0 {
+		s.Fatalf("%s has the steps %v", name, j.Steps)
+	}
+	if r := j.Steps[i]; r.Reason != reason || !strings.Contains(r.Message, message) {
+		s.Errorf("%s: %q, %q, want %q, %q", name, r.Reason, r.Message, reason, message)
+	}
+	return j.Steps[i]
+}
+
+// staysSmall says that the agent has never had more memory than its Pod gets.
+func (s *siege) staysSmall() {
+	s.Helper()
+	if runtime.GOOS != "linux" {
+		return
+	}
+	peak, err := s.agent.MemoryOf("VmHWM:")
+	s.must(err)
+	if s.Logf("the agent had %d MiB at most", peak>>20); peak > 256<<20 {
+		s.Errorf("it had %d MiB", peak>>20)
+	}
 }
 
 // says waits until an annotation of a document holds a text.

@@ -64,6 +64,38 @@ func TestWhoWritesDocuments(t *testing.T) {
 	})
 }
 
+// Each kind that has the agent act as an account takes impersonate on that account, as well as
+// write: of whoever makes it, and of whoever has it act as another one.
+func TestWhatActsAsAnAccountTakesImpersonate(t *testing.T) {
+	l := newLab(t)
+	writer, runner := person{name: "wendy"}, person{name: "rosa"}
+	maps, write := rule("", "configmaps", nil, "*"), rule("maint.dev", "plans,policies", nil, "write")
+	l.role(writer, maps, write)
+	l.role(runner, maps, write, rule("", "serviceaccounts", []string{"maint-runner"}, "impersonate"))
+	l.must(world.may(l.ctx, writer, l.ns, "write", "maint.dev", "plans", "x"))
+	l.must(world.may(l.ctx, runner, l.ns, "impersonate", "", "serviceaccounts", "maint-runner"))
+	root := labelled(annotations.LabelServiceAccount, "root")
+	const turns = `{"metadata":{"labels":{"maint.dev/service-account":"root"}}}`
+
+	var rows []row
+	for _, kind := range []string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindStepTemplate, annotations.KindConnector} {
+		l.given(document(kind, kind))
+		rows = append(rows,
+			row{name: kind + ": a tenant makes none of another account", who: tenant(), asks: creates(document(kind, "new", root)), denied: "verb write on"},
+			row{name: kind + ": nor turns one to it", who: tenant(), asks: patches(kind, turns), denied: "verb write on"},
+			row{name: kind + ": write alone makes none of maint-runner", who: writer, asks: creates(document(kind, "new")), denied: "ServiceAccount maint-runner: it takes the verb impersonate"},
+			row{name: kind + ": nor changes one", who: writer, asks: patches(kind, `{"data":{"plan.yaml":"x"}}`), denied: "ServiceAccount maint-runner: it takes the verb impersonate"},
+			row{name: kind + ": impersonate on maint-runner makes one of it", who: runner, asks: creates(document(kind, "new"))},
+			row{name: kind + ": and none of another account", who: runner, asks: creates(document(kind, "new", root)), denied: "ServiceAccount root: it takes the verb impersonate"},
+			row{name: kind + ": nor turns one to it", who: runner, asks: patches(kind, turns), denied: "ServiceAccount root: it takes the verb impersonate"},
+			row{name: kind + ": who is bound to edit may impersonate each account of the namespace", who: editor(), asks: creates(document(kind, "new", root))},
+		)
+	}
+	l.table(append(rows,
+		row{name: "a calendar acts as nobody", who: writer, asks: creates(document(annotations.KindCalendar, "new", root))},
+	))
+}
+
 // withMasters is somebody whom RBAC lets do everything, so that the policies decide.
 func withMasters(p person) person {
 	p.groups = append(p.groups, "system:masters")

@@ -14,6 +14,8 @@ func TestWhoGivesIntents(t *testing.T) {
 	l.given(document(annotations.KindPlan, "other"))
 	l.given(document(annotations.KindPolicy, "weekends"))
 	l.given(document(annotations.KindPlan, "held", annotated("maint.dev/pause", "true", "actor.maint.dev/pause", "eddy", "reason.maint.dev/pause", "stock taking", "maint.dev/bypass", "now: x")))
+	l.given(document(annotations.KindHibernatePlan, "nights"))
+	l.given(document(annotations.KindHibernatePlan, "held-asleep", annotated("maint.dev/hold-state", "asleep", "maint.dev/hold-until", "2027-01-01T00:00:00Z")))
 	l.given(plain("app", annotated("maint.dev/bypass", "2027-01-01T00:00:00Z: x")))
 	on := func(verb string) string { return "verb " + verb + " on plans.maint.dev/orders" }
 	outside := `{"token":"1","reason":"x","outsideWindow":true}`
@@ -31,6 +33,9 @@ func TestWhoGivesIntents(t *testing.T) {
 		{name: "nor reject", who: tenant(), asks: annotates("orders", "maint.dev/reject", "r"), denied: on("approve")},
 		{name: "nor bypass", who: tenant(), asks: annotates("orders", "maint.dev/bypass", "2027-01-01T00:00:00Z: x"), denied: on("override")},
 		{name: "nor permit change for a while", who: tenant(), asks: annotates("orders", "maint.dev/permissive-until", "2027-01-01T00:00:00Z"), denied: on("override")},
+		{name: "nor restrict it for a while", who: tenant(), asks: annotates("orders", "maint.dev/restrictive-until", "2027-01-01T00:00:00Z"), denied: on("override")},
+		{name: "nor hold what sleeps awake", who: tenant(), asks: annotates("orders", "maint.dev/hold-state", "awake"), denied: on("override")},
+		{name: "nor say until when", who: tenant(), asks: annotates("orders", "maint.dev/hold-until", "2027-01-01T00:00:00Z"), denied: on("override")},
 		{name: "nor name another policy", who: tenant(), asks: annotates("orders", "maint.dev/change-policy", "always"), denied: on("write")},
 		{name: "nor widen a template's contexts", who: tenant(), asks: annotates("orders", "maint.dev/permitted-contexts", "interactive"), denied: on("write")},
 		{name: "nor bring intents along in a ConfigMap that could become a plan", who: tenant(), asks: creates(plain("new", annotated("maint.dev/trigger", "1"))), denied: "verb trigger"},
@@ -61,10 +66,18 @@ func TestWhoGivesIntents(t *testing.T) {
 		{name: "does not approve", who: editor(), asks: annotates("orders", "maint.dev/approve", "r"), denied: on("approve")},
 		{name: "does not override a policy", who: editor(), asks: annotates("weekends", "maint.dev/permissive-until", "2027-01-01T00:00:00Z"), denied: "verb override on policies.maint.dev/weekends"},
 		{name: "does not bypass", who: editor(), asks: annotates("orders", "maint.dev/bypass", "r: x"), denied: on("override")},
+		{name: "nor has a plan stay awake or asleep", who: editor(), asks: annotates("nights", "maint.dev/hold-state", "asleep"), denied: "verb override on plans.maint.dev/nights"},
+		{name: "nor for longer", who: editor(), asks: annotates("nights", "maint.dev/hold-until", "2027-01-01T00:00:00Z"), denied: "verb override on plans.maint.dev/nights"},
+		{name: "nor ends that", who: editor(), asks: annotates("held-asleep", "maint.dev/hold-state", "", "maint.dev/hold-until", ""), denied: "verb override on plans.maint.dev/held-asleep"},
+		{name: "nor permits change for a while", who: editor(), asks: annotates("orders", "maint.dev/permissive-until", "2027-01-01T00:00:00Z"), denied: on("override")},
+		{name: "nor restricts it for a while", who: editor(), asks: annotates("orders", "maint.dev/restrictive-until", "2027-01-01T00:00:00Z"), denied: on("override")},
+		{name: "nor brings a hold along in a plan that is new", who: editor(), asks: creates(document(annotations.KindHibernatePlan, "new", annotated("maint.dev/hold-state", "asleep"))), denied: "verb override on plans.maint.dev/new"},
 		{name: "nor smuggles a bypass in by labelling what bears one", who: editor(), asks: patches("app", `{"metadata":{"labels":{"maint.dev/kind":"plan"}}}`), denied: "verb override"},
 		{name: "nor by making another kind of it", who: editor(), asks: patches("held", `{"metadata":{"labels":{"maint.dev/kind":"policy"}}}`), denied: "verb override on policies"},
 		{name: "changes the text of a plan that bears one: it was there", who: editor(), asks: patches("held", `{"data":{"plan.yaml":"x"}}`)},
 		{name: "who is bound to admin approves and overrides", who: nsAdmin(), asks: annotates("orders", "maint.dev/approve", "r", "maint.dev/bypass", "r: x", "maint.dev/permissive-until", "2027-01-01T00:00:00Z")},
+		{name: "and has a plan stay asleep", who: nsAdmin(), asks: annotates("nights", "maint.dev/hold-state", "asleep", "maint.dev/hold-until", "2027-01-01T00:00:00Z")},
+		{name: "and ends that", who: nsAdmin(), asks: annotates("held-asleep", "maint.dev/hold-state", "", "maint.dev/hold-until", "")},
 		{name: "an admin gives all of them", who: admin(), asks: annotates("orders", "maint.dev/approve", "r", "maint.dev/bypass", "r: x", "maint.dev/pause", "true", "maint.dev/hold-state", "awake")},
 		{name: "the agent takes away what it handled", who: withMasters(agent()), asks: annotates("held", "maint.dev/pause", "", "actor.maint.dev/pause", "", "reason.maint.dev/pause", "")},
 

@@ -87,6 +87,48 @@ func TestWhoWritesRecords(t *testing.T) {
 	})
 }
 
+// Restore data says how many replicas wake, and whether something wakes at all: nobody changes it,
+// takes it away or unties it who has not the verb restore, whatever else they may do in the namespace.
+func TestWhoWritesRestoreData(t *testing.T) {
+	l := newLab(t)
+	const restoreOf, theirs = "maint-restore-nights-aaaaaaaaaa", "it is the agent's own record"
+	ties := func(cm *corev1.ConfigMap) { cm.Finalizers = []string{annotations.RestoreFinalizer} }
+	l.given(document(annotations.KindHibernatePlan, "nights"))
+	l.given(document(annotations.KindRestore, restoreOf, labelled(annotations.LabelPlan, "nights"), ties))
+	changed := patches(restoreOf, `{"data":{"restore.json":"{}"}}`)
+	untied := patches(restoreOf, `{"metadata":{"finalizers":null}}`)
+
+	var rows []row
+	for name, who := range map[string]person{"a tenant": tenant(), "who is bound to edit": editor(), "who is bound to admin": nsAdmin(), "a plan in one of its steps": runOf(l.ns)} {
+		rows = append(rows,
+			row{name: name + " makes none", who: who, asks: creates(document(annotations.KindRestore, "maint-restore-nights-bbbbbbbbbb")), denied: theirs},
+			row{name: name + " makes none by another name", who: who, asks: creates(document(annotations.KindRestore, "mine")), denied: theirs},
+			row{name: name + " does not change it", who: who, asks: changed, denied: theirs},
+			row{name: name + " does not add to it", who: who, asks: patches(restoreOf, `{"binaryData":{"restore.json.gz":"eA=="}}`), denied: theirs},
+			row{name: name + " does not keep the agent from changing it", who: who, asks: patches(restoreOf, `{"immutable":true}`), denied: theirs},
+			row{name: name + " does not give it to another plan", who: who, asks: patches(restoreOf, `{"metadata":{"labels":{"maint.dev/plan":"other"}}}`), denied: theirs},
+			row{name: name + " does not unlabel it, to change it then", who: who, asks: patches(restoreOf, `{"metadata":{"labels":{"maint.dev/kind":null}}}`), denied: theirs},
+			row{name: name + " does not give it an owner that takes it along", who: who, asks: patches(restoreOf, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"1"}]}}`), denied: theirs},
+			row{name: name + " does not take off what keeps it until all is awake", who: who, asks: untied, denied: theirs},
+			row{name: name + " does not delete it", who: who, asks: deletes(restoreOf), denied: "verb restore on plans.maint.dev"},
+			row{name: name + " does not delete all of it, by no name", who: who, asks: deletesAll("maint.dev/kind=restore"), denied: "verb restore on plans.maint.dev"},
+		)
+	}
+	for name, who := range map[string]person{"who may restore": restorer(), "an admin of the cluster": admin()} {
+		rows = append(rows,
+			row{name: name + " mends it", who: who, asks: changed},
+			row{name: name + " unties it", who: who, asks: untied},
+			row{name: name + " deletes it", who: who, asks: deletes(restoreOf)},
+		)
+	}
+	l.table(append(rows,
+		row{name: "the agent changes it", who: withMasters(agent()), asks: changed},
+		row{name: "and unties it", who: withMasters(agent()), asks: untied},
+		row{name: "others' labels and annotations are free", who: tenant(), asks: patches(restoreOf, `{"metadata":{"labels":{"team":"shop"},"annotations":{"example.org/note":"x"}}}`)},
+		row{name: "the namespace controller deletes it", who: account("kube-system", "namespace-controller"), asks: deletesAll("maint.dev/kind=restore")},
+	))
+}
+
 // createsAs has the API server make the name.
 func createsAs(prefix string) request {
 	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
@@ -135,9 +137,9 @@ func (a *apps) started(name string) bool {
 	a.Helper()
 	cm := a.seen(name)
 	spec, _ := annotations.Plan(cm)
-	ledger := a.ledger(cm)
+	kept := a.ledger(cm)
 	for _, w := range spec.Triggers.Watch {
-		if !ledger.Kept(plan.RuleID(w, spec.MirrorPrefix)) {
+		if !kept.Kept(plan.RuleID(w, spec.MirrorPrefix)) {
 			return false
 		}
 	}
@@ -280,8 +282,8 @@ func TestWatchWhatLeavesTheSelectionIsNoDelete(t *testing.T) {
 	a.watching("db", 0)
 	a.make("App", "page", 4, "web")
 	a.told("db", "outside 1", "inside 2", "outside 1", "page 4")
-	if ledger := a.ledger(a.seen("db")); len(ledger.Rules) != 1 {
-		t.Errorf("the ledger knows the rules %v", ledger.Rules)
+	if kept := a.ledger(a.seen("db")); len(kept.Rules) != 1 {
+		t.Errorf("the ledger knows the rules %v", kept.Rules)
 	}
 }
 
@@ -640,7 +642,8 @@ func (a *apps) traces(agents ...*harness.Process) string {
 }
 
 // Each of two plans writes what the other watches. They do not go on for ever at the
-// pace of the agent, and say why they wait; another plan's runs come at once.
+// pace of the agent, and say why they wait: an object has 30 runs in a row, and then one a
+// minute.
 func TestTwoPlansThatStartEachOtherComeToRest(t *testing.T) {
 	a := newApps(t)
 	a.make("App", "ping", 1, "ping")
@@ -653,6 +656,7 @@ steps: [{name: write, type: patch-object, properties: {resource: {apiVersion: wa
 	}
 	a.watching("ping", 1)
 	a.watching("pong", 1)
+	began, before := time.Now(), a.versions("ping", "pong")
 	a.change("App", "ping", `{"spec":{"color":"blue"}}`)
 	waits := func(name string) (bool, string) {
 		text := a.seen(name).Annotations[annotations.StatusMessage]
@@ -663,4 +667,27 @@ steps: [{name: write, type: patch-object, properties: {resource: {apiVersion: wa
 		other, more := waits("pong")
 		return one || other, text + more
 	})
+	inARow := a.versions("ping", "pong") - before - 1 // each run wrote once, and the first change was ours
+	if inARow < ledger.WatchBurst {
+		a.Errorf("one of them waits after %d runs of both", inARow)
+	}
+	time.Sleep(10 * time.Second) // at the pace of the agent they would have dozens of runs more
+	runs, earned := a.versions("ping", "pong")-before-1, int64(time.Since(began)/ledger.WatchPeriod)
+	if most := 2 * (ledger.WatchBurst + earned + 1); runs > most {
+		a.Errorf("%d runs of both after %s, at most %d", runs, time.Since(began).Round(time.Second), most)
+	}
+	if more := runs - inARow; more > 3 { // what one earned meanwhile, with the answer of the other
+		a.Errorf("in the ten seconds after one of them waits they have %d runs more", more)
+	}
+}
+
+// versions is how often the specs of Apps were written, all together.
+func (a *apps) versions(names ...string) (sum int64) {
+	a.Helper()
+	for _, name := range names {
+		u, err := a.of("App").Get(a.ctx, name, metav1.GetOptions{})
+		a.must(err)
+		sum += u.GetGeneration()
+	}
+	return sum
 }

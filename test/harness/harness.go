@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -287,6 +288,22 @@ func StartInstalled(ctx context.Context, c *cluster.Cluster, namespace, binary s
 
 // PID is the process's.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// MemoryOf is a line of what the kernel says of the agent's memory, in bytes: "VmHWM:" is the most that
+// it had. Only Linux says it.
+func (p *Process) MemoryOf(field string) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if rest, found := strings.CutPrefix(line, field); found {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, fmt.Errorf("the agent's status does not say %s", field)
+}
 
 // Kill ends the agent at once, as a lost machine would.
 func (p *Process) Kill() {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -263,18 +264,40 @@ func (d *delivery) keep(status int, body []byte) (outputs map[string]any, answer
 		outputs["truncated"] = true
 	} else if parsed, ok := parse(body); ok {
 		answer = normal(parsed)
-		kept := expr.Whole(d.mask.Value(parsed))
-		if b, err := json.Marshal(kept); err == nil && len(b) <= run.MaxStepOutput {
-			outputs["json"] = kept
+		outputs["json"] = expr.Whole(d.mask.Value(parsed))
+		if b, err := json.Marshal(outputs); err == nil && len(b) <= run.MaxStepOutput {
 			return outputs, answer
 		}
+		delete(outputs, "json")
 	}
 	text := d.mask.Text(strings.ToValidUTF8(string(body), "\uFFFD"))
-	if len(text) > run.MaxStepOutput {
+	kept := document.Cut(text, fits(text, run.MaxStepOutput-len(`{"body":"","status":200,"truncated":true}`)))
+	if kept != text {
 		outputs["truncated"] = true
 	}
-	outputs["body"] = document.Cut(text, run.MaxStepOutput)
+	outputs["body"] = kept
 	return outputs, answer
+}
+
+// fits is how many bytes of a text fit into so many of JSON, in which some letters are longer.
+func fits(text string, room int) int {
+	for i, r := range text {
+		if room -= quoted(r); room < 0 {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// quoted is how long encoding/json makes a letter.
+func quoted(r rune) int {
+	switch {
+	case strings.ContainsRune("\"\\\b\f\n\r\t", r):
+		return 2
+	case r < ' ', strings.ContainsRune("<>&\u2028\u2029", r):
+		return 6
+	}
+	return utf8.RuneLen(r)
 }
 
 // parse reads a body that is one JSON object or list within MaxValues.

@@ -159,11 +159,51 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 						t.Errorf("%q is shown in %s", part, document.Cut(all, 2000))
 					}
 				}
-				if b, err := json.Marshal(out.Outputs); err != nil || len(b) > run.MaxStepOutput+256 {
+				if b, err := json.Marshal(out.Outputs); err != nil || len(b) > run.MaxStepOutput {
 					t.Errorf("outputs of %d bytes (%v)", len(b), err)
 				}
 			})
 		}
+	}
+}
+
+// What a step may keep is counted as the journal has it, in JSON: of an answer that is longer, its
+// beginning is kept, and its status with it.
+func TestALongAnswerIsKeptInPart(t *testing.T) {
+	jsonOf := func(bytes int) string { return `{"a":"` + strings.Repeat("x", bytes-len(`{"a":""}`)) + `"}` }
+	for name, c := range map[string]struct {
+		answer string
+		whole  bool
+	}{
+		"a text that fits":                       {strings.Repeat("x", run.MaxStepOutput-60), true},
+		"one as long as a step may keep":         {strings.Repeat("x", run.MaxStepOutput), false},
+		"a text without an end":                  {strings.Repeat("x", 2*MaxBody), false},
+		"quotes":                                 {strings.Repeat(`"`, run.MaxStepOutput-60), false},
+		"markup":                                 {strings.Repeat("<&>", run.MaxStepOutput/3-20), false},
+		"control characters":                     {strings.Repeat("\x01", run.MaxStepOutput-60), false},
+		"line breaks":                            {strings.Repeat("\n", run.MaxStepOutput-60), false},
+		"separators of lines":                    {strings.Repeat("\u2028", run.MaxStepOutput/3-20), false},
+		"what is no text":                        {strings.Repeat("\xff\x00", run.MaxStepOutput/2), false},
+		"letters of four bytes":                  {strings.Repeat("\U0001F680", run.MaxStepOutput/4), false},
+		"JSON that fits":                         {jsonOf(run.MaxStepOutput - 60), true},
+		"JSON that does not, beside its status":  {jsonOf(run.MaxStepOutput - 10), false},
+		"JSON that does not":                     {jsonOf(run.MaxStepOutput + 1), false},
+		"JSON that is longer than it was, by &s": {`{"a":"` + strings.Repeat("&", run.MaxStepOutput/2) + `"}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) { _, _ = io.WriteString(w, c.answer) })
+			out := Webhook{}.Pass(t.Context(), callTo(&plan.WebhookProperties{URL: s.URL}))
+			j := run.Journal{Steps: []run.Record{{Path: "call", Outputs: out.Outputs}}}
+			run.CapOutputs(&j)
+			kept := j.Steps[0].Outputs
+			body, _ := kept["body"].(string)
+			if kept["status"] != int64(200) || (kept["truncated"] != true) != c.whole || kept["json"] == nil && body == "" {
+				t.Fatalf("it keeps %s", document.Cut(fmt.Sprint(kept), 200))
+			}
+			if b, err := json.Marshal(kept); err != nil || len(b) < run.MaxStepOutput-100 {
+				t.Errorf("it keeps %d bytes (%v), and may keep %d", len(b), err, run.MaxStepOutput)
+			}
+		})
 	}
 }
 
