@@ -51,6 +51,9 @@ func Pass(stored *ledger.Ledger, f Facts) (l ledger.Ledger, changed bool) {
 	} else {
 		l = *stored
 	}
+	if created := f.Created.UTC(); l.Watermark.Before(created) { // somebody wrote it: nothing was owed before the plan was there
+		l.Watermark, changed = created, true
+	}
 	if l.Timetable != f.Timetable { // what the earlier schedule owed is nothing: only the level counts
 		l.Timetable, l.Watermark, changed = f.Timetable, latest(l.Watermark, f.Now.UTC()), true
 	}

@@ -168,6 +168,18 @@ func TestWhyNothingSleepsIsNotedOnce(t *testing.T) {
 	}
 }
 
+// A ledger that was put back to before its plan was there owes nothing from then, however long that
+// is, and what comes after is recorded.
+func TestALedgerFromBeforeThePlanOwesNothing(t *testing.T) {
+	for name, watermark := range map[string]time.Time{"ten years before": at(2, 8).AddDate(-10, 0, 0), "never": {}} {
+		stored := ledger.Ledger{PlanUID: "uid", Watermark: watermark, Timetable: "nights"}
+		got, changed := offwindow.Pass(&stored, offwindow.Facts{Now: at(3, 7), UID: "uid", Created: at(2, 8), Timetable: "nights", Table: nights(t)})
+		if diff := diff([]string{"2 20:00 Missed catch-up"}, coretest.Entries(got)); diff != "" || !changed || got.Watermark.Before(at(2, 8)) {
+			t.Errorf("%s: changed %t, watermark %s, %s", name, changed, got.Watermark, diff)
+		}
+	}
+}
+
 func TestWhatIsLeftOfASkip(t *testing.T) {
 	slots := func(days ...int) intent.Skip {
 		var s intent.Skip

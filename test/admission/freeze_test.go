@@ -207,6 +207,8 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 		{name: "and scaled", who: editor(), asks: scales("api")},
 		{name: "and deleted", who: editor(), asks: deletesDeployment("api")},
 		{name: "from the end of that on it is not, though nobody says so", who: editor(), asks: patchesDeployment("late", scaled), denied: frozen},
+		{name: "of a scale nobody knows the time: the agent's word holds", who: editor(), asks: scales("late")},
+		{name: "nor of a deletion", who: editor(), asks: deletesDeployment("late")},
 		{name: "an instant that the asker makes up is not believed", who: admin(), asks: forges("late", time.Now().Add(-2*time.Hour)), denied: frozen},
 
 		{name: "a run's target is not changed", who: admin(), asks: patchesDeployment("held", scaled), denied: "nobody but the run maint-run-orders-aaaaaaaaaa"},

@@ -3,9 +3,12 @@ package admission_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
 // Flux applies as a cluster-admin, or as an account of the tenant's that is bound to
@@ -178,4 +182,64 @@ func TestANamespaceIsDeletedWithAllThatIsOurs(t *testing.T) {
 		}
 		return fmt.Errorf("the namespace is there (%v)", err)
 	}))
+}
+
+const nightsText = `apiVersion: maint.dev/v1alpha1
+kind: HibernatePlan
+spec:
+  schedule: {timezone: UTC, offHours: [{start: "03:00", end: "03:01", daysOfWeek: [MON]}]}
+  targets: [{name: jobs, type: workload, parameters: {kinds: [CronJob]}}]
+`
+
+// So is one in which the agent is at work: a run lives, and a HibernatePlan sleeps. Both have
+// finalizers, which the agent takes off; what slept is kept with the agent.
+func TestANamespaceIsDeletedInWhichTheAgentIsAtWork(t *testing.T) {
+	w := newTown(t)
+	w.role(account(w.ns, "maint-runner"), rule("batch", "cronjobs", nil, "get", "list", "watch", "patch"))
+	w.must(world.may(w.ctx, account(w.ns, "maint-runner"), w.ns, "patch", "batch", "cronjobs", "report"))
+	w.writes(plain("app"), strings.Replace(storyText, "  requiresApproval: true\n", "", 1))
+	w.takesUp()
+	w.does(editor(), "trigger", "orders")
+	live := w.new(nil)
+	w.holds(live)
+	w.sleeps()
+	restore := annotations.RestoreName("nights", "jobs")
+	for name, finalizer := range map[string]string{live: annotations.Finalizer, restore: annotations.RestoreFinalizer} {
+		if got := w.get(name).Finalizers; !slices.Contains(got, finalizer) {
+			t.Fatalf("%s has finalizers %v: this test shows nothing", name, got)
+		}
+	}
+	copied := restoreCopies(w)
+	w.namespaceGoes()
+	if got := restoreCopies(w); got != copied+1 {
+		t.Errorf("the agent's namespace has %d ConfigMaps of what slept, and had %d before", got, copied)
+	}
+}
+
+// sleeps gives the namespace a CronJob, and a HibernatePlan by which it sleeps.
+func (w *town) sleeps() {
+	w.Helper()
+	job := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "report"}, Spec: batchv1.CronJobSpec{Schedule: "0 3 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
+		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "example.org/c:1"}}}},
+	}}}}
+	_, err := world.admin.BatchV1().CronJobs(w.ns).Create(w.ctx, job, metav1.CreateOptions{})
+	w.must(err)
+	_, err = world.as(editor()).CoreV1().ConfigMaps(w.ns).Create(w.ctx, annotations.NewHibernatePlan(w.ns, "nights", nightsText, ""), metav1.CreateOptions{})
+	w.must(err)
+	_, err = world.as(nsAdmin()).CoreV1().ConfigMaps(w.ns).Patch(w.ctx, "nights", types.MergePatchType, []byte(annotationPatch([]string{annotations.HoldState, "asleep"})), metav1.PatchOptions{})
+	w.must(err)
+	w.until("it sleeps", func() error {
+		if said := w.get("nights").Annotations; said[annotations.StatusPhase] != string(hibernate.Hibernated) {
+			return fmt.Errorf("%v", said)
+		}
+		return nil
+	})
+}
+
+// restoreCopies counts the restore data in the agent's own namespace.
+func restoreCopies(w *town) int {
+	w.Helper()
+	list, err := world.admin.CoreV1().ConfigMaps(annotations.DefaultNamespace).List(w.ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindRestore})
+	w.must(err)
+	return len(list.Items)
 }

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -59,6 +60,7 @@ func TestObjectsThatATenantMadeOfRealOnesHarmNobody(t *testing.T) {
 	x.at("theirs", "orders-weekly", "hold")
 	x.gatedPolicy("theirs")
 	x.asleep("theirs")
+	x.otherDocuments("theirs")
 	seeds := x.seeds("theirs")
 	before := x.versions("tenant")
 
@@ -157,6 +159,32 @@ func (x *crashes) asleep(ns string) {
 	})
 }
 
+// otherDocuments gives a namespace one of each kind of document that the ones before do not name, and
+// waits until the agent has parsed what it parses by itself. Prices are read by commands alone.
+func (x *crashes) otherDocuments(ns string) {
+	x.t.Helper()
+	head := "apiVersion: maint.dev/v1alpha1\nkind: "
+	for name, d := range map[string]struct{ kind, key, text string }{
+		"holidays": {annotations.KindCalendar, annotations.DataICS, "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//example//EN\r\nBEGIN:VEVENT\r\nUID:1@example.org\r\nDTSTAMP:20260101T000000Z\r\nDTSTART;VALUE=DATE:20261224\r\nDTEND;VALUE=DATE:20261227\r\nRRULE:FREQ=YEARLY;COUNT=9\r\nEXDATE;VALUE=DATE:20271224\r\nSUMMARY:Christmas\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"},
+		"dates":    {annotations.KindCalendar, annotations.DataDates, "- {from: 2026-12-24, until: 2026-12-27, reason: Christmas}\n- {from: \"2026-11-02T10:00:00Z\", until: \"2026-11-02T12:00:00Z\"}\n"},
+		"announce": {annotations.KindStepTemplate, annotations.DataTemplate, head + "StepTemplate\nspec:\n  parameters: [{name: text, required: true}, {name: times, type: integer, default: 1}]\n  steps:\n  - {name: say, type: webhook, properties: {url: \"https://hooks.example.org\", body: \"${params.text}\"}}\n"},
+		"stg":      {annotations.KindConnector, annotations.DataConnector, head + "K8SCluster\nspec: {k8s: {kubeconfigRef: {name: stg-kubeconfig}}}\n"},
+		"prices":   {annotations.KindPrices, annotations.DataPrices, "currency: USD\nhourly:\n  workload: {cpu: 0.03, memoryGiB: 0.004}\n  ec2: {m5.large: 0.10, \"*\": 0.05}\n"},
+	} {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{annotations.LabelKind: d.kind}}, Data: map[string]string{d.key: d.text}}
+		if _, err := x.admin.CoreV1().ConfigMaps(ns).Create(x.ctx, cm, metav1.CreateOptions{}); err != nil {
+			x.t.Fatal(err)
+		}
+		if d.kind == annotations.KindPrices {
+			continue
+		}
+		eventually(x.t, x.ctx, name+" is valid", func() (bool, string) {
+			said := x.annotationsOf(ns, name)[annotations.StatusConditions]
+			return strings.Contains(said, `"type":"Valid","status":"True"`), said
+		})
+	}
+}
+
 func (x *crashes) annotationsOf(ns, name string) map[string]string {
 	x.t.Helper()
 	cm, err := x.admin.CoreV1().ConfigMaps(ns).Get(x.ctx, name, metav1.GetOptions{})
@@ -177,7 +205,7 @@ func (x *crashes) seeds(ns string) []corev1.ConfigMap {
 	for _, cm := range list.Items {
 		kinds[cm.Labels[annotations.LabelKind]] = true
 	}
-	for _, kind := range []string{annotations.KindPlan, annotations.KindPolicy, annotations.KindRun, annotations.KindLedger, annotations.KindGate, annotations.KindHibernatePlan, annotations.KindRestore} {
+	for _, kind := range []string{annotations.KindPlan, annotations.KindPolicy, annotations.KindRun, annotations.KindLedger, annotations.KindGate, annotations.KindHibernatePlan, annotations.KindRestore, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindConnector, annotations.KindPrices} {
 		if !kinds[kind] {
 			x.t.Fatalf("there is no %s among %v", kind, kinds)
 		}
@@ -198,8 +226,16 @@ func (x *crashes) versions(tenant string) []string {
 	if err != nil {
 		x.t.Fatal(err)
 	}
+	secrets, err := x.admin.CoreV1().Secrets("").List(x.ctx, metav1.ListOptions{})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	namespaces, err := x.admin.CoreV1().Namespaces().List(x.ctx, metav1.ListOptions{})
+	if err != nil {
+		x.t.Fatal(err)
+	}
 	note := func(kind string, o metav1.Object) {
-		if ns := o.GetNamespace(); ns != tenant && ns != annotations.DefaultNamespace && !strings.HasPrefix(ns, "kube-") {
+		if ns := cmp.Or(o.GetNamespace(), o.GetName()); ns != tenant && ns != annotations.DefaultNamespace && !strings.HasPrefix(ns, "kube-") {
 			out = append(out, kind+" "+ns+"/"+o.GetName()+" "+o.GetResourceVersion())
 		}
 	}
@@ -208,6 +244,12 @@ func (x *crashes) versions(tenant string) []string {
 	}
 	for i := range deployments.Items {
 		note("Deployment", &deployments.Items[i])
+	}
+	for i := range secrets.Items {
+		note("Secret", &secrets.Items[i])
+	}
+	for i := range namespaces.Items {
+		note("Namespace", &namespaces.Items[i])
 	}
 	return out
 }
@@ -263,16 +305,10 @@ func mutatedText(random *rand.Rand, text, namespace string) string {
 	if random.IntN(2) == 0 {
 		text = strings.ReplaceAll(text, namespace, "tenant")
 	}
-	if random.IntN(5) == 0 {
-		b := []byte(text)
-		for range 1 + random.IntN(4) {
-			b[random.IntN(len(b))] = byte(random.IntN(256))
-		}
-		return strings.ToValidUTF8(string(b[:1+random.IntN(len(b))]), "?")
-	}
 	var tree any
-	if yaml.Unmarshal([]byte(text), &tree) != nil {
-		return text
+	unread := yaml.Unmarshal([]byte(text), &tree) != nil
+	if _, plain := tree.(string); unread || plain || random.IntN(5) == 0 { // iCalendar is no tree
+		return mutatedBytes(random, text)
 	}
 	for range 1 + random.IntN(3) {
 		tree = mutatedTree(random, tree, tree)
@@ -282,6 +318,14 @@ func mutatedText(random *rand.Rand, text, namespace string) string {
 		return text
 	}
 	return string(out)
+}
+
+func mutatedBytes(random *rand.Rand, text string) string {
+	b := []byte(text)
+	for range 1 + random.IntN(4) {
+		b[random.IntN(len(b))] = byte(random.IntN(256))
+	}
+	return strings.ToValidUTF8(string(b[:1+random.IntN(len(b))]), "?")
 }
 
 // mutatedTree replaces something of a tree, at a depth that chance takes.

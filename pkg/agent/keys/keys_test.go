@@ -42,10 +42,13 @@ func inWorld(t *testing.T, story func(w *world)) {
 }
 
 // agent is a process that has just begun.
-func (w *world) agent() *keys.Store {
+func (w *world) agent() *keys.Store { return w.agentOf(home, "") }
+
+// agentOf is one that stands in a namespace, and watches one; empty: all.
+func (w *world) agentOf(namespace, watches string) *keys.Store {
 	conn, _ := w.cluster.Connect()
 	return keys.New(keys.Config{
-		Kube: conn.Kube, Meta: conn.Meta, Namespace: home, Now: time.Now, Log: slog.New(slog.DiscardHandler), Changed: func() { w.changes.Add(1) },
+		Kube: conn.Kube, Meta: conn.Meta, Namespace: namespace, WatchNamespace: watches, Now: time.Now, Log: slog.New(slog.DiscardHandler), Changed: func() { w.changes.Add(1) },
 	})
 }
 
@@ -67,12 +70,14 @@ func (w *world) secret(data map[string][]byte) *corev1.Secret {
 }
 
 // heartbeat is what an agent before has left of itself.
-func (w *world) heartbeat(key string) {
+func (w *world) heartbeat(key string) { w.heartbeatIn(home, key) }
+
+func (w *world) heartbeatIn(namespace, key string) {
 	data := map[string]string{"version": "v0"}
 	if key != "" {
 		data[annotations.HeartbeatKey] = key
 	}
-	w.cluster.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: annotations.HeartbeatName}, Data: data})
+	w.cluster.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: annotations.HeartbeatName}, Data: data})
 }
 
 func (w *world) ledger(name string) *corev1.ConfigMap {
@@ -173,6 +178,59 @@ func TestWhatAnAgentFromBeforeSignaturesLeftIsSigned(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The heartbeat of an agent of one namespace is a ConfigMap of those whose plans it runs: that it
+// names no key has nothing signed, and where something stands there that the agent might have
+// written, the key is said to be lost.
+func TestAHeartbeatThatTenantsMayWriteHasNothingSigned(t *testing.T) {
+	signed := func(w *world) *corev1.ConfigMap {
+		cm := w.ledger("signed")
+		if err := keyringOf(w.T, map[string][]byte{annotations.DataKey: key("x")}).Sign(cm); err != nil {
+			w.Fatal(err)
+		}
+		return cm
+	}
+	for name, c := range map[string]struct {
+		holds func(w *world) []*corev1.ConfigMap
+		says  string // in the condition; empty: there is none
+	}{
+		"what somebody wrote":                      {func(w *world) []*corev1.ConfigMap { return []*corev1.ConfigMap{w.ledger("forged")} }, "the key was found to be gone"},
+		"and what a key signed that is not there":  {func(w *world) []*corev1.ConfigMap { return []*corev1.ConfigMap{w.ledger("forged"), signed(w)} }, "says that key"},
+		"no object at all, as after a first start": {func(*world) []*corev1.ConfigMap { return nil }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.heartbeatIn("shop", "")
+				for _, cm := range c.holds(w) {
+					w.cluster.Put(cm)
+				}
+				s := w.agentOf("shop", "shop")
+				if signed, waited := w.leads(s); signed || len(waited) > 0 || s.ID() == "" {
+					w.Errorf("signed %t, waited for %q, key %q", signed, waited, s.ID())
+				}
+				for _, cm := range c.holds(w) {
+					if s.Check(w.cluster.ConfigMap("shop", cm.Name)) == nil {
+						w.Errorf("%s counts", cm.Name)
+					}
+				}
+				said := s.Condition()
+				if c.says == "" && said != nil || c.says != "" && (len(said) != 1 || said[0].Reason != "Lost" || !strings.Contains(said[0].Message, c.says)) {
+					w.Errorf("it says %v, not %q", said, c.says)
+				}
+			})
+		})
+	}
+	t.Run("one that stands elsewhere is believed", func(t *testing.T) {
+		inWorld(t, func(w *world) {
+			w.heartbeat("")
+			w.cluster.Put(w.ledger("a"))
+			s := w.agentOf(home, "shop")
+			if signed, _ := w.leads(s); !signed || s.Check(w.stored("a")) != nil {
+				w.Errorf("signed %t", signed)
+			}
+		})
+	})
 }
 
 func TestSigningThatWasCutOffGoesOn(t *testing.T) {

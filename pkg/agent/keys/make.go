@@ -86,9 +86,8 @@ func (s *Store) create(ctx context.Context) (_ *corev1.Secret, err error) {
 	return made, nil
 }
 
-// before says whether an agent ran before this one, and which key it signed with: none,
-// if it is of a version that signed nothing. The heartbeat says so, and with an agent of one
-// namespace others may write it: nothing is signed by its word alone.
+// before says whether an agent ran before this one, and which key it signed with, as its
+// heartbeat says: none, if it is of a version that signed nothing.
 func (s *Store) before(ctx context.Context) (ran bool, key string, err error) {
 	beat, err := s.Kube.CoreV1().ConfigMaps(s.Namespace).Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -100,6 +99,10 @@ func (s *Store) before(ctx context.Context) (ran bool, key string, err error) {
 	return true, beat.Data[annotations.HeartbeatKey], nil
 }
 
+// shared says whether the heartbeat stands where others may write ConfigMaps, as that of an agent
+// of one namespace does: that it names no key shows nothing, since they may have taken it out.
+func (s *Store) shared() bool { return s.WatchNamespace == s.Namespace }
+
 // lostBefore are the annotations of a new Secret. A heartbeat that names a key says for sure
 // that it is lost. Where the heartbeat is gone with its installation, signatures tell of a key;
 // but a tenant can write one, so the Secret says which they are. None: nothing tells of a key.
@@ -107,15 +110,19 @@ func (s *Store) lostBefore(ctx context.Context) (map[string]string, error) {
 	notes := map[string]string{annotations.StatusKeyLost: s.Now().UTC().Format(time.RFC3339)}
 	ran, key, err := s.before(ctx)
 	switch {
-	case err != nil || ran && key == "":
+	case err != nil || ran && key == "" && !s.shared():
 		return nil, err
-	case ran:
+	case key != "":
 		s.Log.Error("the agent's key is lost: what was signed with it does not count", "key", key)
 		return notes, nil
 	}
 	seen, err := s.signatures(ctx)
-	if err != nil || seen.count == 0 {
+	switch {
+	case err != nil || seen.count == 0 && (!ran || seen.unsigned == 0):
 		return nil, err
+	case seen.count == 0: // somebody took the key out of the heartbeat, or there never was one
+		s.Log.Error("the agent's key is lost, and the heartbeat names none: what is not signed does not count", "objects", seen.unsigned)
+		return notes, nil
 	}
 	notes[annotations.StatusKeySeen] = seen.String()
 	s.Log.Warn("the agent's key may be lost", "seen", seen.String())
@@ -136,11 +143,13 @@ type signatures struct {
 	count      int
 	first, key string // one of them, and the key that it names
 	namespaces []string
+	unsigned   int // objects that say so of none
 }
 
 func (s *signatures) add(o metav1.Object) {
 	key := annotations.SignedWith(o)
 	if key == "" {
+		s.unsigned++
 		return
 	}
 	if s.count++; s.count == 1 {
@@ -196,13 +205,17 @@ func (s *Store) begin(ctx context.Context) (signed bool, err error) {
 
 // signFormer signs what an agent left that signed nothing, with a key that is not in its Secret yet:
 // the Secret says from then on that this is done. Whoever takes the key out of the heartbeat later
-// has nothing signed; and if we die on the way, the next leader begins anew with another key.
+// has nothing signed; and if we die on the way, the next leader begins anew with another key. An
+// agent of one namespace signs nothing: create says that the key is lost.
 func (s *Store) signFormer(ctx context.Context) (signed bool, err error) {
 	if _, err := s.get(ctx); err == nil {
 		s.Log.Warn("the heartbeat of the agent before names no key, but there is one: what is not signed with it does not count. If an earlier version was at work meanwhile, look at what it left, and sign what you know with 'kubectl maint adopt OBJECT'")
 		return false, nil
 	} else if !apierrors.IsNotFound(err) {
 		return false, err
+	}
+	if s.shared() { // what stands there without a signature may be theirs, too
+		return false, nil
 	}
 	if s.keyring().Empty() {
 		s.Observe(&corev1.Secret{Data: map[string][]byte{annotations.DataKey: annotations.NewKey()}})
