@@ -121,3 +121,30 @@ status:
 		t.Error(diff)
 	}
 }
+
+func TestABudgetThatSaysLess(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing":                        {`{}`, ""},
+		"a status of an older text":      {`{metadata: {generation: 4}, status: {observedGeneration: 3}}`, "old"},
+		"a status of this text":          {`{metadata: {generation: 4}, status: {observedGeneration: 4}}`, ""},
+		"pods that are not well stay":    {`{spec: {unhealthyPodEvictionPolicy: IfHealthyBudget}}`, ""},
+		"pods that are not well may go":  {`{spec: {unhealthyPodEvictionPolicy: AlwaysAllow}}`, "always"},
+		"it permits, whatever its words": {`{status: {conditions: [{type: DisruptionAllowed, status: "True", reason: SufficientPods, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}}`, ""},
+		"a condition of somebody else's": {`{status: {conditions: [{type: Other, status: "False", reason: SyncFailed, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}}`, ""},
+		"a selector of no expressions":   {`{spec: {selector: {matchLabels: {app: web}}}}`, "selects"},
+	} {
+		b := annotations.DrainBudget(read[policyv1.PodDisruptionBudget](t, c.text))
+		got := ""
+		for _, one := range []struct {
+			is   bool
+			word string
+		}{{!b.Current, "old"}, {b.AlwaysAllow, "always"}, {b.SyncFailed != "", "failed"}, {b.Selector != nil, "selects"}, {b.Disrupted != nil, "disrupts"}, {b.MinAvailable+b.MaxUnavailable != "", "bounds"}} {
+			if one.is {
+				got += one.word
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

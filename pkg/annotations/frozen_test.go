@@ -67,11 +67,12 @@ func TestFrozenTextSaysWhatIsLeftOut(t *testing.T) {
 		left []Frozen
 		want string
 	}{
-		"a closed one":                     {[]Frozen{one("x", false, nil)}, "*=full,"},
-		"a closed one beside open ones":    {[]Frozen{one("x", true, &soon), one("y", false, nil), one("z", true, nil)}, "*=full,"},
-		"one that is open for good":        {[]Frozen{one("x", true, nil)}, ""},
-		"ones that close":                  {[]Frozen{one("x", true, &later), one("y", true, &soon)}, "*=open/2026-12-17T23:00:00Z,"},
-		"one that closes and one that not": {[]Frozen{one("x", true, nil), one("y", true, &later)}, "*=open/2026-12-18T00:00:00Z,"},
+		"a closed one":                           {[]Frozen{one("x", false, nil)}, "*=full,"},
+		"a closed one beside open ones":          {[]Frozen{one("x", true, &soon), one("y", false, nil), one("z", true, nil)}, "*=full,"},
+		"one that is open for good":              {[]Frozen{one("x", true, nil)}, ""},
+		"ones that close":                        {[]Frozen{one("x", true, &later), one("y", true, &soon)}, "*=open/2026-12-17T23:00:00Z,"},
+		"one that closes and one that not":       {[]Frozen{one("x", true, nil), one("y", true, &later)}, "*=open/2026-12-18T00:00:00Z,"},
+		"one that closes, and then one that not": {[]Frozen{one("x", true, &later), one("y", true, nil)}, "*=open/2026-12-18T00:00:00Z,"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, left := FrozenText(append(c.left, filler))

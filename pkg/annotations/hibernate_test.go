@@ -287,6 +287,34 @@ func TestTheNamesOfRestoreData(t *testing.T) {
 	}
 }
 
+// A copy of restore data belongs to no plan. What the record says of its own counts all the same.
+func TestRescuedRestoreDataIsReadOnlyAsWhatItIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*corev1.ConfigMap)
+		want error
+	}{
+		"as it was written":       {func(*corev1.ConfigMap) {}, nil},
+		"of another kind":         {func(cm *corev1.ConfigMap) { cm.Labels[annotations.LabelKind] = "run" }, annotations.ErrForeign},
+		"of a plan":               {func(cm *corev1.ConfigMap) { cm.Labels[annotations.LabelPlan] = "nights" }, annotations.ErrForeign},
+		"by a newer version":      {func(cm *corev1.ConfigMap) { cm.Data[annotations.DataFormat] = "2" }, annotations.ErrNewer},
+		"no JSON":                 {func(cm *corev1.ConfigMap) { cm.Data[annotations.DataRestore] = "{" }, annotations.ErrForeign},
+		"a record that cannot be": {func(cm *corev1.ConfigMap) { cm.Data[annotations.DataRestore] = "{}" }, annotations.ErrForeign},
+	} {
+		want := restored(func(*hibernate.Record) {})
+		cm := restoreObject(t, want)
+		cm.Name = annotations.RescuedName("shop", want)
+		delete(cm.Labels, annotations.LabelPlan)
+		c.edit(cm)
+		got, err := annotations.ReadRescued(cm)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(want, got); err == nil && diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 func TestTheTextOfTargets(t *testing.T) {
 	list := []hibernate.TargetStatus{{Target: "apps", Executor: "noop", State: hibernate.Asleep, StartedAt: until("2026-03-02T20:00:00Z"), Attempts: 1, Message: "it said \"no\""}}
 	text := annotations.Targets(list)

@@ -100,6 +100,8 @@ func TestTriggerOptions(t *testing.T) {
 	}{
 		"none":                        {token: "a"},
 		"all":                         {token: "a", options: `{"token":"a","reason":"why","dryRun":true,"outsideWindow":true,"parameters":{"mode":"fast"}}`, want: intent.TriggerOptions{Token: "a", Reason: "why", DryRun: true, OutsideWindow: true, Parameters: map[string]string{"mode": "fast"}}},
+		"as an earlier run":           {token: "a", options: `{"token":"a","asOf":"maint-run-x"}`, want: intent.TriggerOptions{Token: "a", AsOf: "maint-run-x"}},
+		"as that, with parameters":    {token: "a", options: `{"token":"a","asOf":"maint-run-x","parameters":{"mode":"fast"}}`, unclear: true, fault: true},
 		"outside without a reason":    {token: "a", options: `{"token":"a","outsideWindow":true}`, want: intent.TriggerOptions{Token: "a"}, fault: true},
 		"an unknown field":            {token: "a", options: `{"token":"a","dryrunn":true}`, unclear: true, fault: true},
 		"no JSON":                     {token: "a", options: `token=a dryRun`, unclear: true, fault: true},

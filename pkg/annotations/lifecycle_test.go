@@ -1,7 +1,9 @@
 package annotations
 
 import (
+	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -43,5 +45,35 @@ func TestWhoSetACondition(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A condition that stays as it is keeps the time since when it is so.
+func TestWhatIsWrittenOfConditions(t *testing.T) {
+	now := time.Date(2026, 5, 1, 2, 0, 0, 0, time.UTC)
+	have := []lifecycle.Condition{{Type: lifecycle.Drained, True: true}, {Type: lifecycle.Draining}}
+	for name, c := range map[string]struct {
+		change lifecycle.Condition
+		want   string
+	}{
+		"it stays True":     {lifecycle.Condition{Type: lifecycle.Drained, True: true, Reason: "r", Message: "m"}, `{"type":"Drained","status":"True","reason":"r","message":"m","lastHeartbeatTime":"2026-05-01T02:00:00Z"}`},
+		"it becomes False":  {lifecycle.Condition{Type: lifecycle.Drained}, `{"type":"Drained","status":"False","reason":"","message":"","lastHeartbeatTime":"2026-05-01T02:00:00Z","lastTransitionTime":"2026-05-01T02:00:00Z"}`},
+		"it stays False":    {lifecycle.Condition{Type: lifecycle.Draining}, `{"type":"DrainInProgress","status":"False","reason":"","message":"","lastHeartbeatTime":"2026-05-01T02:00:00Z"}`},
+		"there was no such": {lifecycle.Condition{Type: lifecycle.Planned, True: true}, `{"type":"MaintenancePlanned","status":"True","reason":"","message":"","lastHeartbeatTime":"2026-05-01T02:00:00Z","lastTransitionTime":"2026-05-01T02:00:00Z"}`},
+	} {
+		patch, err := LifecyclePatch("u1", "7", have, []lifecycle.Condition{c.change}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, want any
+		if err := json.Unmarshal(patch, &got); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(`{"metadata":{"uid":"u1","resourceVersion":"7"},"status":{"conditions":[`+c.want+`]}}`), &want); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -197,6 +197,7 @@ func TestImpossibleRecordsOfSurgesAreRefused(t *testing.T) {
 		"no node":                         {`{"replicas":1,"pod":"u"}`, "names no node"},
 		"a node that cannot be":           {`{"replicas":1,"node":"` + strings.Repeat("n", 254) + `","pod":"u"}`, "names no node"},
 		"no pod":                          {`{"replicas":1,"node":"n1"}`, "names no pod"},
+		"the longest names":               {`{"replicas":1,"node":"` + strings.Repeat("n", 253) + `","pod":"` + strings.Repeat("u", 253) + `"}`, ""},
 		"a pod that cannot be":            {`{"replicas":1,"node":"n1","pod":"` + strings.Repeat("u", 254) + `"}`, "names no pod"},
 	} {
 		_, ok, err := annotations.ReadSurge(map[string]string{annotations.StatusSurge: c.text})
@@ -300,5 +301,29 @@ func TestWhatAStepWritesOnANode(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestByHowMuchTheAnnotationsOfANodeGrow(t *testing.T) {
+	on := map[string]string{annotations.StatusProgress: "p", annotations.StatusRequestPrefix + "ops": "{}"}
+	const progress, behavior, ops = len(annotations.StatusProgress), len(annotations.StatusBehavior), len(annotations.StatusRequestPrefix + "ops")
+	if got, want := annotations.Bytes(on), progress+1+ops+2; got != want {
+		t.Errorf("they have %d bytes, want %d", got, want)
+	}
+	for name, c := range map[string]struct {
+		step nodes.Step
+		want int
+	}{
+		"nothing changes":               {nodes.Step{}, 0},
+		"a longer text":                 {nodes.Step{Progress: new("abc")}, 2},
+		"a new one":                     {nodes.Step{Behavior: new("b")}, behavior + 1},
+		"one that goes":                 {nodes.Step{Progress: new("")}, -progress - 1},
+		"one that goes and was not":     {nodes.Step{Behavior: new("")}, 0},
+		"the status of a requestor":     {nodes.Step{Remove: []string{"ops"}}, -ops - 2},
+		"one that goes, one that comes": {nodes.Step{Progress: new(""), Behavior: new("bb")}, behavior + 2 - progress - 1},
+	} {
+		if got := annotations.Grows(on, c.step); got != c.want {
+			t.Errorf("%s: by %d, want %d", name, got, c.want)
+		}
 	}
 }

@@ -225,9 +225,12 @@ func TestALedgerSurvivesItsObject(t *testing.T) {
 	if _, err := annotations.ReadLedger(cm, "uid-2"); !errors.Is(err, annotations.ErrForeign) {
 		t.Errorf("of another plan: %v", err)
 	}
+	if !annotations.IsLedger(cm) {
+		t.Error("it says that it is no ledger")
+	}
 	cm.Labels = nil
-	if _, err := annotations.ReadLedger(cm, "uid-1"); !errors.Is(err, annotations.ErrForeign) {
-		t.Errorf("without our label: %v", err)
+	if _, err := annotations.ReadLedger(cm, "uid-1"); !errors.Is(err, annotations.ErrForeign) || annotations.IsLedger(cm) {
+		t.Errorf("without our label: %v, a ledger: %t", err, annotations.IsLedger(cm))
 	}
 }
 

@@ -133,6 +133,67 @@ func TestWhichKeysCount(t *testing.T) {
 	}
 }
 
+func TestWhichKeysAreKnownByTheirNames(t *testing.T) {
+	one, both := keyringOf(t, map[string]string{DataKey: longKey("n")}), keyringOf(t, map[string]string{DataKey: longKey("n"), DataPreviousKey: longKey("o")})
+	current, previous := keyID([]byte(longKey("n"))), keyID([]byte(longKey("o")))
+	for name, c := range map[string]struct {
+		ring Keyring
+		id   string
+		want bool
+	}{
+		"the one that signs":            {both, current, true},
+		"the one before it":             {both, previous, true},
+		"the one before it, afterwards": {one, previous, false},
+		"another":                       {both, keyID([]byte(longKey("x"))), false},
+		"no name":                       {one, "", false},
+		"no name, and no key":           {Keyring{}, "", false},
+	} {
+		if got := c.ring.Knows(c.id); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	twice := keyringOf(t, map[string]string{DataKey: longKey("k"), DataPreviousKey: longKey("k")})
+	if twice.Outdated(signedLedger(t, twice)) {
+		t.Error("what the key signed that takes its own place is outdated")
+	}
+	forged := signedLedger(t, keyringOf(t, map[string]string{DataKey: longKey("o")}))
+	if forged.Name = "other"; both.Outdated(forged) {
+		t.Error("what does not count is outdated")
+	}
+}
+
+// Without a key it is known only of some that they cannot be the agent's.
+func TestWhatCannotBeTheAgentsByItsForm(t *testing.T) {
+	ring := keyringOf(t, map[string]string{DataKey: longKey("k")})
+	part := func(i int, text string) func(*corev1.ConfigMap) {
+		return func(cm *corev1.ConfigMap) {
+			parts := strings.Split(cm.Annotations[StatusSignature], ".")
+			parts[i] = text
+			cm.Annotations[StatusSignature] = strings.Join(parts, ".")
+		}
+	}
+	for name, c := range map[string]struct {
+		edit func(*corev1.ConfigMap)
+		want string // why; empty: it may be
+	}{
+		"signed":                   {func(*corev1.ConfigMap) {}, ""},
+		"with whatever key":        {part(1, "0123456789"), ""},
+		"with a sum that is false": {part(3, "AAAA"), ""},
+		"not signed":               {func(cm *corev1.ConfigMap) { cm.Annotations = nil }, "carries no signature"},
+		"in another version":       {part(0, "v2"), "cannot be read"},
+		"with a sum that is none":  {part(3, "!"), "cannot be read"},
+		"changed after it":         {func(cm *corev1.ConfigMap) { cm.Data["more"] = "x" }, "changed after"},
+		"with a digest of its own": {part(2, "AAAA"), "changed after"},
+	} {
+		cm := signedLedger(t, ring)
+		c.edit(cm)
+		err := CheckForm(cm)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
 func TestWhatIsAKey(t *testing.T) {
 	for name, c := range map[string]struct {
 		data map[string][]byte
@@ -140,6 +201,7 @@ func TestWhatIsAKey(t *testing.T) {
 	}{
 		"a new key":            {data: map[string][]byte{DataKey: NewKey()}},
 		"two keys":             {data: map[string][]byte{DataKey: NewKey(), DataPreviousKey: NewKey()}},
+		"no key before it":     {data: map[string][]byte{DataKey: NewKey(), DataPreviousKey: {}}},
 		"an empty Secret":      {want: `holds no "key"`},
 		"an empty key":         {data: map[string][]byte{DataKey: {}}, want: `holds no "key"`},
 		"a short key":          {data: map[string][]byte{DataKey: make([]byte, keySize-1)}, want: "has 31 bytes"},

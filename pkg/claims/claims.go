@@ -62,9 +62,9 @@ func GateForRun(shut *nodes.Gate, n Node, w Work, now time.Time) (gate nodes.Gat
 }
 
 // Fit is the gate of a node for work that takes about so long: it begins only where it would be
-// through before the node's own window closes.
+// through before the node's own window closes. What nobody knows, 0, fits into each open window.
 func Fit(gate nodes.Gate, needs time.Duration, now time.Time) nodes.Gate {
-	if !gate.Permitted || needs <= 0 || gate.Next == nil || !now.Add(needs).After(*gate.Next) {
+	if !gate.Permitted || gate.Next == nil || !now.Add(needs).After(*gate.Next) {
 		return gate
 	}
 	return nodes.Gate{

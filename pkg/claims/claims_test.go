@@ -40,6 +40,7 @@ func TestWhichGateStandsBeforeARunThatWantsANode(t *testing.T) {
 		"the work fits":                         {"", nil, claims.Node{Verdict: open}, 20 * time.Minute, nodes.Gate{Permitted: true, Next: &closes}, false},
 		"the work would be through later":       {"", nil, claims.Node{Verdict: open}, 21 * time.Minute, nodes.Gate{Reason: late, Next: &closes}, false},
 		"a closed window":                       {"", nil, claims.Node{Verdict: shut}, 0, nodes.Gate{Reason: "outside", Next: &closes, Opens: &closes}, false},
+		"a closed window tells its own reason":  {"", nil, claims.Node{Verdict: shut}, 21 * time.Minute, nodes.Gate{Reason: "outside", Next: &closes, Opens: &closes}, false},
 		"a bypass names the run":                {"", nil, claims.Node{bypass, shut}, time.Hour, nodes.Gate{Permitted: true, Next: &closes}, true},
 		"the bypass is not needed":              {"", nil, claims.Node{bypass, open}, 21 * time.Minute, nodes.Gate{Reason: late, Next: &closes}, false},
 		"no bypass passes a pause of the node":  {"", nil, claims.Node{paused, shut}, 0, nodes.GateWith(paused.Pause, shut, now), false},
@@ -84,7 +85,7 @@ func TestWhatCountsAsAClaim(t *testing.T) {
 func TestHowLongARolloutNeedsForANode(t *testing.T) {
 	one := run.Run{Spec: plan.Spec{Steps: []plan.Step{
 		{Name: "roll", Type: plan.TypeForEachNode, Properties: map[string]any{"estimate": "20m"}},
-		{Name: "drain", Type: plan.TypeDrain},
+		{Name: "drain", Type: plan.TypeDrain, Properties: map[string]any{"estimate": "20m"}},
 	}}}
 	for path, want := range map[string]time.Duration{"roll": 20 * time.Minute, "drain": 0, "else": 0} {
 		if got := claims.Needs(one, path); got != want {

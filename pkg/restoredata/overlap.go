@@ -96,7 +96,7 @@ type held struct {
 // one field of its spec: {"replicas": 3}, {"suspend": false}.
 func underneath(steps []Step, before json.RawMessage) (out []hibernate.Under) {
 	var is map[string]json.RawMessage
-	if len(steps) == 0 || json.Unmarshal(before, &is) != nil || len(is) != 1 {
+	if json.Unmarshal(before, &is) != nil || len(is) != 1 {
 		return nil
 	}
 	add := func(run, step, key string, found json.RawMessage) bool {
@@ -113,7 +113,7 @@ func underneath(steps []Step, before json.RawMessage) (out []hibernate.Under) {
 			continue
 		}
 		for _, c := range h.Changes {
-			if len(c.Path) != 2 || c.Path[0].Key != "spec" || len(is[c.Path[1].Key]) == 0 || !same(c.After, is[c.Path[1].Key]) {
+			if len(c.Path) != 2 || c.Path[0].Key != "spec" || !same(c.After, is[c.Path[1].Key]) {
 				continue
 			}
 			key := c.Path[1].Key
@@ -131,6 +131,7 @@ func underneath(steps []Step, before json.RawMessage) (out []hibernate.Under) {
 	return nil
 }
 
+// same says whether two values are, whatever their spelling; what is absent is like nothing.
 func same(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())

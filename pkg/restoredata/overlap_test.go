@@ -2,6 +2,7 @@ package restoredata
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,12 +18,15 @@ func scaled(run, record string) Step {
 
 const (
 	threeToFive = `{"uid":"1","subresource":"scale","changes":[{"path":[{"key":"spec"},{"key":"replicas"}],"before":3,"after":5}]}`
+	sevenToNine = `{"uid":"1","subresource":"scale","changes":[{"path":[{"key":"spec"},{"key":"replicas"}],"before":7,"after":9,"beneath":[{"run":"two","step":"scale","before":5},{"run":"one","step":"scale","before":3}]}]}`
+	onAbsent    = `{"uid":"1","subresource":"scale","changes":[{"path":[{"key":"spec"},{"key":"replicas"}],"before":7,"after":9,"beneath":[{"run":"two","step":"scale"},{"run":"one","step":"scale","before":3}]}]}`
 	fiveToSeven = `{"uid":"1","subresource":"scale","changes":[{"path":[{"key":"spec"},{"key":"replicas"}],"before":5,"after":7,"beneath":[{"run":"one","step":"scale","before":3,"after":5}]}]}`
 )
 
 func TestWhichRunsARecordIsOnTopOf(t *testing.T) {
 	one := hibernate.Under{Run: "one", Step: "scale", Before: json.RawMessage(`{"replicas":3}`)}
 	two := hibernate.Under{Run: "two", Step: "scale", Before: json.RawMessage(`{"replicas":5}`)}
+	three := hibernate.Under{Run: "three", Step: "scale", Before: json.RawMessage(`{"replicas":7}`)}
 	for name, c := range map[string]struct {
 		before string
 		steps  []Step
@@ -31,9 +35,15 @@ func TestWhichRunsARecordIsOnTopOf(t *testing.T) {
 		"no run":                              {`{"replicas":5}`, nil, nil},
 		"one":                                 {`{"replicas":5}`, []Step{scaled("one", threeToFive)}, []hibernate.Under{one}},
 		"two, one above the other":            {`{"replicas":7}`, []Step{scaled("two", fiveToSeven), scaled("one", threeToFive)}, []hibernate.Under{two, one}},
+		"three":                               {`{"replicas":9}`, []Step{scaled("three", sevenToNine)}, []hibernate.Under{three, two, one}},
+		"one that found nothing hides others": {`{"replicas":9}`, []Step{scaled("three", onAbsent)}, []hibernate.Under{three}},
 		"a number that somebody set since":    {`{"replicas":6}`, []Step{scaled("one", threeToFive)}, nil},
 		"another field":                       {`{"replicas":5}`, []Step{scaled("one", `{"changes":[{"path":[{"key":"spec"},{"key":"paused"}],"after":5}]}`)}, nil},
 		"a field of the same name elsewhere":  {`{"replicas":5}`, []Step{scaled("one", `{"changes":[{"path":[{"key":"metadata"},{"key":"replicas"}],"before":3,"after":5}]}`)}, nil},
+		"a field below it of the same name":   {`{"replicas":5}`, []Step{scaled("one", `{"changes":[{"path":[{"key":"spec"},{"key":"replicas"},{"key":"most"}],"before":3,"after":5}]}`)}, nil},
+		"all of the spec":                     {`{"replicas":5}`, []Step{scaled("one", `{"changes":[{"path":[{"key":"spec"}],"before":3,"after":5}]}`)}, nil},
+		"a field that it took away":           {`{"replicas":5}`, []Step{scaled("one", `{"changes":[{"path":[{"key":"spec"},{"key":"paused"}],"before":true}]}`)}, nil},
+		"restore data of two fields":          {`{"replicas":5,"paused":true}`, []Step{scaled("one", threeToFive)}, nil},
 		"a CronJob that it resumed":           {`{"suspend":false}`, []Step{scaled("one", `{"changes":[{"path":[{"key":"spec"},{"key":"suspend"}],"before":true,"after":false}]}`)}, []hibernate.Under{{Run: "one", Step: "scale", Before: json.RawMessage(`{"suspend":true}`)}}},
 		"a field that was absent":             {`{"suspend":false}`, []Step{scaled("one", `{"changes":[{"path":[{"key":"spec"},{"key":"suspend"}],"after":false}]}`)}, nil},
 		"restore data of another shape":       {`3`, []Step{scaled("one", threeToFive)}, nil},
@@ -56,18 +66,25 @@ func TestWhatIsPutBackOnceRunsAreOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		steps []Step
 		want  string
+		under []hibernate.Under // what it still is on top of
 	}{
-		"both work":              {[]Step{{Run: "two", Path: "scale"}, {Run: "one", Path: "scale"}}, `{"replicas":7}`},
-		"the upper one is over":  {[]Step{{Run: "one", Path: "scale"}}, `{"replicas":5}`},
-		"the lower one is over":  {[]Step{{Run: "two", Path: "scale"}}, `{"replicas":7}`},
-		"both are over":          {nil, `{"replicas":3}`},
-		"both ended just now":    {[]Step{{Run: "two", Path: "scale", Over: true}, {Run: "one", Path: "scale", Over: true}}, `{"replicas":3}`},
-		"other steps of the run": {[]Step{{Run: "two", Path: "label"}, {Run: "one", Path: "label"}}, `{"replicas":3}`},
+		"both work":              {[]Step{{Run: "two", Path: "scale"}, {Run: "one", Path: "scale"}}, `{"replicas":7}`, res.Under},
+		"the upper one is over":  {[]Step{{Run: "one", Path: "scale"}}, `{"replicas":5}`, res.Under[1:]},
+		"the lower one is over":  {[]Step{{Run: "two", Path: "scale"}}, `{"replicas":7}`, res.Under},
+		"both are over":          {nil, `{"replicas":3}`, nil},
+		"both ended just now":    {[]Step{{Run: "two", Path: "scale", Over: true}, {Run: "one", Path: "scale", Over: true}}, `{"replicas":3}`, nil},
+		"other steps of the run": {[]Step{{Run: "two", Path: "label"}, {Run: "one", Path: "label"}}, `{"replicas":3}`, nil},
 	} {
-		was := hibernate.Record{Resources: []hibernate.Resource{res}}
+		other := hibernate.Resource{ID: "b", UID: "2", Before: json.RawMessage(`{"replicas":1}`)}
+		was := hibernate.Record{Resources: []hibernate.Resource{res, other, res}}
 		got := Settled(was, func(string) []Step { return c.steps })
-		if string(got.Resources[0].Before) != c.want || string(was.Resources[0].Before) != `{"replicas":7}` {
-			t.Errorf("%s: it is %s, want %s; the record before says %s", name, got.Resources[0].Before, c.want, was.Resources[0].Before)
+		settled := res
+		settled.Before, settled.Under = json.RawMessage(c.want), c.under
+		if diff := cmp.Diff([]hibernate.Resource{settled, other, settled}, got.Resources); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+		if diff := cmp.Diff([]hibernate.Resource{res, other, res}, was.Resources); diff != "" {
+			t.Errorf("%s: the record before has changed:\n%s", name, diff)
 		}
 	}
 }
@@ -87,6 +104,45 @@ func TestWhatARunChangesOnTheWayToSleepStaysAsItWasRecorded(t *testing.T) {
 		got := Noted(was, was.ToSleep(seen, now), now, func(string) []Step { return c.steps })
 		if before := string(got.Record.Resources[0].Before); before != c.want || len(got.Due) != 1 {
 			t.Errorf("%s: %s is recorded, and %d are due", name, before, len(got.Due))
+		}
+	}
+}
+
+// Runs are noted beside what is recorded for the first time, and what is on its way to sleep stays as
+// it was recorded.
+func TestWhatIsNotedBesideWhatIsRecordedNow(t *testing.T) {
+	early, now := time.Date(2026, 3, 2, 20, 0, 0, 0, time.UTC), time.Date(2026, 3, 2, 20, 0, 30, 0, time.UTC)
+	three, five := json.RawMessage(`{"replicas":3}`), json.RawMessage(`{"replicas":5}`)
+	one := []hibernate.Under{{Run: "one", Step: "scale", Before: three}}
+	captured := func(at time.Time, before json.RawMessage, edits ...func(*hibernate.Resource)) []hibernate.Resource {
+		r := hibernate.Resource{ID: "a", UID: "1", Before: before, CapturedAt: at}
+		for _, edit := range edits {
+			edit(&r)
+		}
+		return []hibernate.Resource{r}
+	}
+	asleep := func(r *hibernate.Resource) { r.AsleepAt = &early }
+	woken := func(r *hibernate.Resource) { r.WokenAt = &early }
+	restored := func(r *hibernate.Resource) { r.RestoredAt = &early }
+	under := func(r *hibernate.Resource) { r.Under = one }
+	for name, c := range map[string]struct {
+		was, is, want []hibernate.Resource
+	}{
+		"recorded for the first time":        {nil, captured(now, five), captured(now, five, under)},
+		"recorded before":                    {captured(early, five), captured(early, five), captured(early, five)},
+		"recorded at the same instant":       {captured(now, five), captured(now, five), captured(now, five)},
+		"recorded before, and asleep":        {captured(early, five, asleep), captured(early, five, asleep), captured(early, five, asleep)},
+		"asleep at the same instant":         {captured(now, five, asleep), captured(now, five, asleep), captured(now, five, asleep)},
+		"recorded anew on its way to sleep":  {captured(early, three), captured(now, five), captured(early, three)},
+		"recorded anew after it slept":       {captured(early, three, asleep), captured(now, five), captured(now, five, under)},
+		"recorded anew after it was woken":   {captured(early, three, woken), captured(now, five), captured(now, five, under)},
+		"recorded anew after it was awake":   {captured(early, three, restored), captured(now, five), captured(now, five, under)},
+		"recorded anew, and by no run so":    {captured(early, five), captured(now, three), captured(now, three)},
+		"recorded anew with one of its name": {[]hibernate.Resource{{ID: "a", UID: "2", Before: three, CapturedAt: early}}, captured(now, five), captured(now, five, under)},
+	} {
+		got := Noted(hibernate.Record{Resources: c.was}, hibernate.Step{Record: hibernate.Record{Resources: c.is}}, now, func(string) []Step { return []Step{scaled("one", threeToFive)} })
+		if diff := cmp.Diff(c.want, got.Record.Resources); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}
 }
@@ -114,7 +170,7 @@ func TestWhatWaitsForARunBeforeItWakes(t *testing.T) {
 	} {
 		before := hibernate.Record{Resources: []hibernate.Resource{c.res}}
 		due := []hibernate.Due{{Resource: hibernate.Resource{ID: "b", UID: "1"}}, {Resource: hibernate.Resource{ID: "a", UID: "2"}}, {Resource: hibernate.Resource{ID: "a", UID: "1"}}}
-		step := hibernate.Step{Record: hibernate.Record{Resources: []hibernate.Resource{{ID: "a", UID: "1", WokenAt: &woken}}}, Due: due, Done: true}
+		step := hibernate.Step{Record: hibernate.Record{Resources: []hibernate.Resource{{ID: "a", UID: "1", WokenAt: &woken}}}, Due: slices.Clone(due), Done: true}
 		got, said := Waiting(before, step, c.seen, func(uid string) []Step {
 			if !c.held || uid != "1" {
 				return nil

@@ -29,6 +29,9 @@ func TestPrices(t *testing.T) {
 	if _, faults := ParsePrices([]byte(round)); len(faults) > 0 {
 		t.Fatal(faults)
 	}
+	if _, faults := ParsePrices([]byte("currency: USD\nhourly: {ec2: {a: 1000000000}}")); len(faults) > 0 {
+		t.Errorf("the highest price: %v", faults)
+	}
 	for name, c := range map[string]struct{ text, want string }{
 		"no currency":      {"hourly: {ec2: {a: 1}}", `currency: "" is no currency`},
 		"a word":           {"currency: dollars\nhourly: {ec2: {a: 1}}", `currency: "dollars" is no currency`},
@@ -57,11 +60,13 @@ func TestWhatCannotHaveSleptCountsForNothing(t *testing.T) {
 		night("a", ledger.Slept{Hours: 10, UnitHours: map[string]float64{"cpu": 1e300, "memoryGiB": 2}}),
 		night("b", ledger.Slept{Hours: math.MaxFloat64, UnitHours: map[string]float64{"cpu": -1}}),
 		night("c", ledger.Slept{Hours: 10, UnitHours: map[string]float64{"cpu": mostHours}}),
+		night("d", ledger.Slept{Hours: 0, UnitHours: map[string]float64{"cpu": 0}}),
 	}, at(1, 0), at(5, 0), func(string) *Prices { return prices })
 	want := []Row{
 		{Namespace: "shop", Plan: "a", Executor: "workload", Resources: 1, Sleeps: 1, Hours: 10, Saved: 2 * MostPrice, Currency: "USD", Uncounted: []string{"cpu"}},
 		{Namespace: "shop", Plan: "b", Executor: "workload", Resources: 1, Sleeps: 1, Uncounted: []string{"cpu", "hours"}},
 		{Namespace: "shop", Plan: "c", Executor: "workload", Resources: 1, Sleeps: 1, Hours: 10, Saved: mostHours * MostPrice, Currency: "USD"},
+		{Namespace: "shop", Plan: "d", Executor: "workload", Resources: 1, Sleeps: 1, Currency: "USD"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -33,6 +33,9 @@ func TestWhatIsWrittenOfRunsLeftAloneIsReadAgain(t *testing.T) {
 				want[a.Name] = a.Why
 			}
 			message := stuck.Message(c.alone, c.waits)
+			if len(c.alone) == 1 && message != c.alone[0].Why {
+				t.Errorf("of one run it is said: %q, want %q", message, c.alone[0].Why)
+			}
 			if got := stuck.LeftAlone(message); !maps.Equal(got, want) {
 				t.Errorf("%q is read as %q, not %q", message, got, want)
 			}
