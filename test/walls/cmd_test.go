@@ -25,7 +25,7 @@ func cmdRooms() map[string][]string {
 		"print":      {"exit", "instant", "remedy", "terminal", "view", "factory"},
 		"stream":     {"print"},
 		"live":       {"exit", "terminal", "view", "factory"},
-		"watch":      {"exit", "view", "factory", "live", "print"},
+		"watch":      {"exit", "terminal", "view", "factory", "live", "print"},
 		"ask":        {"exit", "instant", "view", "factory", "choice", "completion", "source", "print", "watch"},
 		"override":   {"exit", "instant", "view", "factory", "completion", "source", "print"},
 		"node":       {"exit", "remedy", "view", "factory", "completion", "live", "print", "watch"},
