@@ -178,6 +178,18 @@ func TestTheDetailOfAStep(t *testing.T) {
 	}
 }
 
+// Nobody is sent to answer a run that its plan's ledger does not have open, or that the agent leaves alone.
+func TestAStepOfARunThatTakesNoAnswerProposesNone(t *testing.T) {
+	for _, kind := range []string{"suspend", plan.TypeApproval} {
+		rec := cmdtest.Record("s", kind, run.StepRunning, cmdtest.Message("approve it with 'kubectl maint approve maint-run-p-x/s'"))
+		r := cmdtest.RunOf(rec)
+		r.Unheard = true
+		if got := offlineView().stepDetail(r, rec); got != "takes no answer: see 'kubectl maint why p'" {
+			t.Errorf("%s: %q", kind, got)
+		}
+	}
+}
+
 func TestHowARunEndsInOneLine(t *testing.T) {
 	ended := func(phase run.Phase, message string) func(*run.Journal) {
 		return func(j *run.Journal) {

@@ -118,6 +118,7 @@ type Run struct {
 }
 
 // Named is a run in a sentence, which says of a dry run that it is one.
+	Unheard   bool // its plan says so, or that the agent leaves it alone: it takes no answer
 func (r Run) Named() string {
 	if r.Run.Request.DryRun {
 		return "dry run " + r.Run.Name
