@@ -126,7 +126,7 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 		lines, said := o.overview(k, r)
 		above, news := o.agentLines(r.agent, r.noAgent, r.config == "" && onlyAside(lines)), o.agentUpdates(r.agent, r.noAgent)
 		if r.config != "" {
-			above, news = append(above, heads(o.newPrinter(o.Zone).Bad(r.config), "")...), append(news, print.Update{Of: "configuration", Text: r.config})
+			above, news = append(above, aside(o.newPrinter(o.Zone).Bad(r.config))...), append(news, print.Update{Of: "configuration", Text: r.config})
 		}
 		return append(above, lines...), append(news, said...), nil
 	}
@@ -156,12 +156,18 @@ func (o *statusOptions) agentLines(s factory.AgentState, err error, alone bool) 
 	var lines []view.Line
 	switch {
 	case err != nil:
-		lines = heads(o.newPrinter(o.Zone).Warn(err.Error()), "")
+		return aside(o.newPrinter(o.Zone).Warn(err.Error()))
 	case s.Amiss() != "":
 		if !o.watch && !o.OutTerminal && !alone {
 			o.WarnSilent(s)
 		}
-		lines = heads(o.newPrinter(o.Zone).Bad(s.Amiss()), "")
+		return aside(o.newPrinter(o.Zone).Bad(s.Amiss()))
+	return nil
+}
+
+// aside is a line above what is shown, and beside it where that is nothing.
+func aside(text string) []view.Line {
+	lines := heads(text, "")
 	}
 	for i := range lines {
 		lines[i].Aside = true
