@@ -234,6 +234,12 @@ func CordonedFor(n nodes.Node) (out []types.NamespacedName) {
 		if namespace, name, is := nodes.PlanOf(by); is {
 			out = append(out, types.NamespacedName{Namespace: namespace, Name: name})
 		}
+	Cordoners  []annotations.CordonWriter
+}
+
+// Use is what is known of what runs are at on it.
+func (n Node) Use() NodeUse {
+	return NodeUse{Steps: n.StepClaims, Unseen: n.Unseen, Alone: n.Alone, Gone: n.Gone}
 	}
 	return out
 }

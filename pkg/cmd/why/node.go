@@ -139,7 +139,7 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 		return
 	}
 	if n.Cordon == nil {
-		out.stands("%s", q.cordonedByOthers(v, n.Name))
+		out.stands("cordoned, %s", v.CordonedByOthers(n.Name, q.cordoners))
 		return
 	}
 	for _, by := range n.Cordon.By {
@@ -171,17 +171,6 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 			)
 		}
 	}
-}
-
-// cordonedByOthers says who cordoned a node that is not cordoned for maintenance, as far as its managed
-// fields tell.
-func (q nodeQuestion) cordonedByOthers(v print.Printer, name string) string {
-	who := "not by us"
-	if n := len(q.cordoners); n > 0 {
-		by := q.cordoners[n-1]
-		who += ", but by " + by.Manager + " at " + v.When(by.At)
-	}
-	return fmt.Sprintf("cordoned, %s: it stays so after any maintenance; 'kubectl uncordon %s' opens it", who, name)
 }
 
 func (a *nodeAnswer) add(what, remedy string) {
