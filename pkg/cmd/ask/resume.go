@@ -152,7 +152,7 @@ func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name strin
 	kind, _ := factory.SplitKind(name)
 	if of, step := view.SplitStep(name); step != "" && kind != factory.KindNode {
 		cm, err := k.Document(ctx, of, annotations.KindRun)
-		if bare := factory.BareName(of); err == nil || bare != of || strings.HasPrefix(bare, factory.RunPrefix) || !errors.As(err, new(factory.NotFoundError)) {
+		if bare := factory.BareName(of); err == nil || bare != of || strings.HasPrefix(bare, view.RunPrefix) || !errors.As(err, new(factory.NotFoundError)) {
 			return resumed{Resource: factory.Resource{Document: cm}, step: step}, err
 		}
 	}

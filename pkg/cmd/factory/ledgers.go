@@ -140,7 +140,7 @@ func (k *Cluster) LeftBy(ctx context.Context, name string) (*view.Run, error) {
 			unread = cmp.Or(unread, fmt.Errorf("look for run %s in the plans' ledgers: %w", name, err))
 			continue
 		}
-		for _, candidate := range []string{name, RunPrefix + name} {
+		for _, candidate := range []string{name, view.RunPrefix + name} {
 			if slices.ContainsFunc(l.Left, func(o ledger.Leftover) bool { return o.Run == candidate }) {
 				return &view.Run{Run: run.Run{Namespace: cm.Namespace, Name: candidate, Plan: planName, PlanUID: l.PlanUID}}, nil
 			}
