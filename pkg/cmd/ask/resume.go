@@ -152,6 +152,15 @@ func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name strin
 	kind, _ := factory.SplitKind(name)
 	if of, step := view.SplitStep(name); step != "" && kind != factory.KindNode {
 		cm, err := k.Document(ctx, of, annotations.KindRun)
+		if errors.As(err, new(factory.NotFoundError)) {
+			if gone, _ := k.LeftBy(ctx, factory.BareName(of)); gone != nil {
+				rec, err := stepOf(*gone, step)
+				if err != nil {
+					return resumed{}, fmt.Errorf("%w, of what it did not put back or clean up", err)
+				}
+				return resumed{gone: gone, step: rec.Path}, nil
+			}
+		}
 		if bare := factory.BareName(of); err == nil || bare != of || strings.HasPrefix(bare, view.RunPrefix) || !errors.As(err, new(factory.NotFoundError)) {
 			return resumed{Resource: factory.Resource{Document: cm}, step: step}, err
 		}
@@ -170,7 +179,7 @@ func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name strin
 func (o *resumeOptions) resumeOne(ctx context.Context, k *factory.Cluster, found resumed, agent func() agentSeen) error {
 	switch {
 	case found.gone != nil:
-		return o.acknowledge(ctx, k, *found.gone, found.gone.Run.Name)
+		return o.acknowledge(ctx, k, *found.gone, found.gone.Run.Name+view.Prefix("/", found.step))
 	case found.Node != nil:
 		return o.resumeNode(ctx, k, found.Node, agent())
 	case found.Document.Labels[annotations.LabelKind] == annotations.KindRun:
