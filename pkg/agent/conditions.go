@@ -17,7 +17,7 @@ import (
 // conditions say what is wrong with the agent itself, or with the cluster that it is in. They
 // stand on its configuration.
 func (a *Agent) conditions() []metav1.Condition {
-	all := a.keys.Condition()
+	all := append(a.keys.Condition(), a.controllers.freezes.Condition()...)
 	if why := a.conn.Clock.SkewReason(); why != "" {
 		all = append(all, status.ClockDoubt(why))
 	}

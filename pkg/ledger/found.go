@@ -6,23 +6,8 @@ import (
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
-
-// found is what a step on an object wrote down before it changed that: see pkg/executors/object.
-type found struct {
-	Object  *plan.ResourceRef `json:"object"`
-	Changes []foundField      `json:"changes"`
-}
-
-type foundField struct {
-	Path []struct {
-		Key  string `json:"key"`
-		Item string `json:"item"`
-	} `json:"path"`
-	Before json.RawMessage `json:"before"`
-	Made   bool            `json:"made"`
-}
 
 // maxFound are the fields that are named of one step (a guess: a message is read in one look).
 const maxFound = 3
@@ -30,8 +15,8 @@ const maxFound = 3
 // foundText says what a step had found, for whoever puts it back by hand; empty: it is not known here.
 // Of a text it says nothing, since that may be secret.
 func foundText(before json.RawMessage) string {
-	var f found
-	if json.Unmarshal(before, &f) != nil || f.Object == nil {
+	f := run.ReadWritten(before)
+	if f == nil || f.Object == nil {
 		return ""
 	}
 	var fields []string
@@ -42,7 +27,7 @@ func foundText(before json.RawMessage) string {
 		case len(fields) == maxFound:
 			more++
 		default:
-			fields = append(fields, c.name()+" "+valueText(c.Before))
+			fields = append(fields, nameOf(c)+" "+valueText(c.Before))
 		}
 	}
 	if len(fields) == 0 {
@@ -55,7 +40,7 @@ func foundText(before json.RawMessage) string {
 	return text
 }
 
-func (c foundField) name() string {
+func nameOf(c run.WrittenField) string {
 	var parts []string
 	for _, s := range c.Path {
 		if s.Item != "" {

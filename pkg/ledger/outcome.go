@@ -39,7 +39,7 @@ const (
 	OverrideRejected      = "rejected"       // the run, or a step of it
 	OverrideBypass        = "bypass"         // it started through a closed gate
 	OverrideOutsideWindow = "outside-window" // its request asked to run outside of the window
-	OverrideAllowed       = "allowed"        // it started through a gate that somebody had opened for a time
+	OverrideAllowed       = "allowed"        // it started or went on through a gate that somebody had opened for a time
 	OverrideAborted       = "aborted"
 	OverrideResumed       = "resumed"
 )

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Step is a step of a run that has changed an object and will put it back.
@@ -76,22 +77,6 @@ func Noted(before hibernate.Record, s hibernate.Step, now time.Time, on Steps) h
 	return s
 }
 
-// held is what a step of a run wrote down of an object.
-type held struct {
-	Changes []struct {
-		Path []struct {
-			Key string `json:"key"`
-		} `json:"path"`
-		Before  json.RawMessage `json:"before"`
-		After   json.RawMessage `json:"after"`
-		Beneath []struct {
-			Run    string          `json:"run"`
-			Step   string          `json:"step"`
-			Before json.RawMessage `json:"before"`
-		} `json:"beneath"`
-	} `json:"changes"`
-}
-
 // underneath are the steps by which a workload is as it is, the last one first. Its restore data names
 // one field of its spec: {"replicas": 3}, {"suspend": false}.
 func underneath(steps []Step, before json.RawMessage) (out []hibernate.Under) {
@@ -99,17 +84,17 @@ func underneath(steps []Step, before json.RawMessage) (out []hibernate.Under) {
 	if json.Unmarshal(before, &is) != nil || len(is) != 1 {
 		return nil
 	}
-	add := func(run, step, key string, found json.RawMessage) bool {
+	add := func(of, step, key string, found json.RawMessage) bool {
 		text, err := json.Marshal(map[string]json.RawMessage{key: found})
 		if err != nil || len(found) == 0 { // it set what was absent
 			return false
 		}
-		out = append(out, hibernate.Under{Run: run, Step: step, Before: text})
+		out = append(out, hibernate.Under{Run: of, Step: step, Before: text})
 		return true
 	}
 	for _, s := range steps {
-		var h held
-		if json.Unmarshal(s.Record, &h) != nil {
+		h := run.ReadWritten(s.Record)
+		if h == nil {
 			continue
 		}
 		for _, c := range h.Changes {

@@ -71,7 +71,7 @@ func BypassedBy(g *schedule.Gate, r Request, in intent.Intent, now time.Time) *i
 	return &intent.Actor{Name: in.Actors["bypass"].Name, Reason: in.Bypass.Reason, At: now.UTC(), Verified: in.Actors["bypass"].Verified}
 }
 
-// AllowedBy says who let a run start by permitting change up to an instant; nil: its gate is open
+// AllowedBy says who let a run start, or go on, by permitting change up to an instant; nil: its gate is open
 // without that, or its own request lets it through.
 func AllowedBy(g *schedule.Gate, r Request, now time.Time) *intent.Actor {
 	if g == nil || r.OutsideWindow {
@@ -84,6 +84,21 @@ func AllowedBy(g *schedule.Gate, r Request, now time.Time) *intent.Actor {
 	by := intent.ActorSaid(said)
 	by.At = now.UTC()
 	return &by
+}
+
+// Opened are those who permitted change up to an instant, where it would not be permitted without that: by the
+// gate of a plan, and by its namespace alone.
+type Opened struct{ Plan, Namespace *intent.Actor }
+
+// By is who let begin what asks the one gate or the other; nil: it would begin without them.
+func (o Opened) By(plan, namespace bool) *intent.Actor {
+	switch {
+	case plan && o.Plan != nil:
+		return o.Plan
+	case namespace:
+		return o.Namespace
+	}
+	return nil
 }
 
 // ClosedFor asks a gate for a run: nil where it may start. One that a bypass names

@@ -81,7 +81,7 @@ func (d *decider) goBack(r *run.Request) bool {
 	e := d.f.State.Earlier
 	switch {
 	case e == nil || e.Name != r.AsOf: // nobody has looked for it yet
-		d.waiting = "the rollback waits until run " + r.AsOf + " is looked for"
+		d.wait(r.DryRun, "the rollback waits until run %s is looked for", r.AsOf)
 		return false
 	case e.Refused == "":
 		r.Parameters = e.Run.Request.Parameters

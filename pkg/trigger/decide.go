@@ -200,6 +200,7 @@ type Status struct {
 	NextGate    *run.ClosedGate   // closed when the next slot is to start; nil: it is open, or there is none
 	Window      *schedule.Verdict // what the gate says; nil without one
 	Waiting     string            // what was asked for and cannot be claimed yet, and why
+	WaitsToAct  bool              // some of what waits is no dry run
 	WaitsFor    string            // the run that this waits for; empty: none
 	WaitsForDry bool              // it is a dry run
 	Due         *DueSlot          // a slot that is due and waits until a run can be made for it; nil: none
@@ -267,6 +268,7 @@ type decider struct {
 	set     schedule.Set
 	out     Decision
 	waiting string // why something that asked does not start
+	acts    bool   // something that waits is no dry run
 	behind  bool   // a due slot still waits for its end
 }
 
@@ -581,29 +583,34 @@ func (d *decider) switches() []schedule.Pause {
 	return append([]schedule.Pause{d.f.Plan.Intent.Pause}, d.f.Pauses...)
 }
 
+// wait notes why something that asked does not start, and whether it asked for a dry run.
+func (d *decider) wait(dry bool, format string, args ...any) {
+	d.waiting, d.acts = fmt.Sprintf(format, args...), d.acts || !dry
+}
+
 // mayClaim says whether a request other than a slot may become a run now; when
 // not, it waits.
-func (d *decider) mayClaim(what string) bool {
+func (d *decider) mayClaim(what string, dry bool) bool {
 	if d.pausedAt(d.f.Now) {
-		d.waiting = what + " waits: paused"
+		d.wait(dry, "%s waits: paused", what)
 		return false
 	}
 	if len(d.out.Ledger.Open) >= ledger.MaxOpen {
-		d.waiting = fmt.Sprintf("%s waits: %d runs are claimed", what, ledger.MaxOpen)
+		d.wait(dry, "%s waits: %d runs are claimed", what, ledger.MaxOpen)
 		return false
 	}
 	if d.f.Plan.Spec.ConcurrencyPolicy == plan.Allow || d.f.Plan.Spec.ConcurrencyPolicy == plan.Replace {
 		return true
 	}
 	if by, busy := d.busyWith(time.Time{}, func(bool) bool { return false }); busy {
-		d.waitFor(what, by)
+		d.waitFor(what, by, dry)
 		return false
 	}
 	return true
 }
 
-func (d *decider) waitFor(what string, by ActiveRun) {
-	d.waiting = what + " waits for " + by.named()
+func (d *decider) waitFor(what string, by ActiveRun, dry bool) {
+	d.wait(dry, "%s waits for %s", what, by.named())
 	d.out.Status.WaitsFor, d.out.Status.WaitsForDry = by.Name, by.Request.DryRun
 }
 
@@ -660,7 +667,7 @@ func (d *decider) creation() {
 		l.Created = true
 		d.write(l)
 	}
-	if d.out.Ledger.Created || d.f.Plan.Intent.Skip.HoldsLabels(d.f.Now) || !d.mayClaim("the run at creation") {
+	if d.out.Ledger.Created || d.f.Plan.Intent.Skip.HoldsLabels(d.f.Now) || !d.mayClaim("the run at creation", d.f.Plan.Spec.DryRun) {
 		return
 	}
 	l := d.out.Ledger
@@ -701,10 +708,10 @@ func (d *decider) label(key string) {
 		return
 	}
 	if d.f.Plan.Intent.Skip.HoldsLabels(d.f.Now) {
-		d.waiting = "label " + key + " waits: skipped"
+		d.wait(d.f.Plan.Spec.DryRun, "label %s waits: skipped", key)
 		return
 	}
-	if !d.mayClaim("label " + key) {
+	if !d.mayClaim("label "+key, d.f.Plan.Spec.DryRun) {
 		return
 	}
 	earned, may := d.pacedLabel(key, state)
@@ -751,7 +758,7 @@ func (d *decider) pacedLabel(key string, state ledger.LabelState) (earned int64,
 	what := "label " + key
 	earned, again, may := state.Pace(d.f.Now)
 	if !may {
-		d.waiting = fmt.Sprintf("%s waits until %s: it comes again and again, and has had %d runs one after another; from here on it has one in %s", what, again.UTC().Format(time.RFC3339), ledger.WatchBurst, ledger.WatchPeriod)
+		d.wait(d.f.Plan.Spec.DryRun, "%s waits until %s: it comes again and again, and has had %d runs one after another; from here on it has one in %s", what, again.UTC().Format(time.RFC3339), ledger.WatchBurst, ledger.WatchPeriod)
 		d.wakeAt(again)
 		return 0, false
 	}
@@ -799,23 +806,28 @@ func (d *decider) setLabel(key string, s ledger.LabelState) {
 // token claims a manual trigger whose token is new. It overrides skip, not pause.
 func (d *decider) token() {
 	token := d.f.Plan.Intent.Token
-	if token == "" || d.out.Ledger.KnowsToken(token) || !d.mayClaim("the trigger") {
+	if token == "" || d.out.Ledger.KnowsToken(token) || !d.mayClaim("the trigger", d.asksDry()) {
 		return
 	}
 	if d.f.Plan.Intent.Unclear {
-		d.waiting = "the trigger waits: maint.dev/trigger-options is not understood"
+		d.wait(d.asksDry(), "the trigger waits: maint.dev/trigger-options is not understood")
 		return
 	}
-	r := run.Request{Kind: run.ByToken, Token: token, At: d.f.Now.UTC(), DryRun: d.f.Plan.Spec.DryRun, Actor: d.f.Plan.Intent.Actors["trigger"].Name, Verified: d.f.Plan.Intent.Actors["trigger"].Verified}
+	r := run.Request{Kind: run.ByToken, Token: token, At: d.f.Now.UTC(), DryRun: d.asksDry(), Actor: d.f.Plan.Intent.Actors["trigger"].Name, Verified: d.f.Plan.Intent.Actors["trigger"].Verified}
 	if o := d.f.Plan.Intent.Asked; o.Token == token {
 		r.Reason, r.Parameters, r.OutsideWindow, r.AsOf = o.Reason, o.Parameters, o.OutsideWindow, o.AsOf
-		r.DryRun = r.DryRun || o.DryRun
 	}
 	if r.AsOf != "" && !d.goBack(&r) {
 		return
 	}
 	d.write(d.out.Ledger.WithToken(token))
 	d.claim(r)
+}
+
+// asksDry says whether the manual trigger asks for a dry run.
+func (d *decider) asksDry() bool {
+	asked := d.f.Plan.Intent.Asked
+	return d.f.Plan.Spec.DryRun || asked.DryRun && asked.Token == d.f.Plan.Intent.Token
 }
 
 // retry claims a new run of what the newest run failed at, when none lives. The
@@ -826,11 +838,11 @@ func (d *decider) retry() {
 		return
 	}
 	token := retryToken(name)
-	if d.out.Ledger.KnowsToken(token) || !d.mayClaim("the retry of "+name) {
+	if d.out.Ledger.KnowsToken(token) || !d.mayClaim("the retry of "+name, last.Request.DryRun) {
 		return
 	}
 	if len(d.f.Live)+d.occupying() > 0 { // also where runs may overlap: a retry is of the newest
-		d.waiting = "the retry of " + name + " waits until no run is active"
+		d.wait(last.Request.DryRun, "the retry of %s waits until no run is active", name)
 		return
 	}
 	r := run.Request{

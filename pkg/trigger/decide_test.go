@@ -1432,3 +1432,29 @@ func TestASlotThatDidNotRunSaysByWhom(t *testing.T) {
 		}
 	}
 }
+
+// A dry run changes nothing: metrics do not call it a change that waits.
+func TestWhetherWhatWaitsIsToChangeSomething(t *testing.T) {
+	dry := func(f *trigger.Facts) {
+		f.Plan.Intent.Asked = intent.TriggerOptions{Token: f.Plan.Intent.Token, DryRun: true}
+	}
+	paused := above(schedule.Pause{On: true})
+	notReady := func(f *trigger.Facts) { f.Ready = trigger.Readiness{Message: "no account"} }
+	for name, c := range map[string]struct {
+		facts     trigger.Facts
+		waits, to bool
+	}{
+		"nothing waits": {coretest.Facts("01:00", at("00:00")), false, false},
+		"a trigger":     {coretest.Facts("01:00", at("00:00"), token("a"), paused), true, true},
+		"a dry trigger": {coretest.Facts("01:00", at("00:00"), token("a"), dry, paused), true, false},
+		"a dry trigger of a plan that is not ready":   {coretest.Facts("01:00", at("00:00"), token("a"), dry, notReady), true, false},
+		"a trigger of a plan that is not ready":       {coretest.Facts("01:00", at("00:00"), token("a"), notReady), true, true},
+		"options of another token":                    {coretest.Facts("01:00", at("00:00"), dry, token("a"), paused), true, true},
+		"a trigger of a plan that changes nothing":    {coretest.Facts("01:00", at("00:00"), token("a"), paused, func(f *trigger.Facts) { f.Plan.Spec.DryRun = true }), true, false},
+		"a dry trigger, and a slot that waits beside": {coretest.Facts("01:00", scheduled("0 1 * * *"), at("00:30"), token("a"), dry, notReady), true, true},
+	} {
+		if got := trigger.Decide(c.facts).Status; (got.Waiting != "") != c.waits || got.WaitsToAct != c.to {
+			t.Errorf("%s: %q, to change something: %t", name, got.Waiting, got.WaitsToAct)
+		}
+	}
+}

@@ -64,10 +64,12 @@ func (d *decider) supersedeRefused(newer run.Request) {
 
 // sayRefused says of the oldest such claim what it waits for.
 func (d *decider) sayRefused() {
-	for _, e := range d.refused() {
-		d.out.Status.Refused = asking(*e.Request) + " waits: the API server refuses its run: " + e.Refused
-		d.waiting = d.out.Status.Refused
-		return
+	for i, e := range d.refused() {
+		d.acts = d.acts || !e.Request.DryRun
+		if i == 0 {
+			d.out.Status.Refused = asking(*e.Request) + " waits: the API server refuses its run: " + e.Refused
+			d.waiting = d.out.Status.Refused
+		}
 	}
 }
 

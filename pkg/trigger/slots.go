@@ -38,6 +38,7 @@ func (d *decider) slots() {
 			if !d.f.Ready.OK {
 				d.out.Status.Due.Why = d.f.Ready.Message
 			}
+			d.acts = d.acts || !d.f.Plan.Spec.DryRun
 			if d.waiting == "" {
 				d.waiting = "the slot " + slot.Wall + " waits"
 				if why := d.out.Status.Due.Why; why != "" {
@@ -227,7 +228,7 @@ func (d *decider) mustQueue(slot schedule.Slot) bool {
 	}
 	by, busy := d.busyWith(after, d.passes)
 	if busy {
-		d.waitFor("the next slot", by)
+		d.waitFor("the next slot", by, d.f.Plan.Spec.DryRun)
 	}
 	return busy
 }
@@ -273,7 +274,9 @@ func (d *decider) finish() {
 	d.out.Status.Waiting = d.waiting
 	if d.f.Plan.Intent.Token != "" && !d.out.Ledger.KnowsToken(d.f.Plan.Intent.Token) && d.out.Status.Waiting == "" {
 		d.out.Status.Waiting = "the trigger waits: " + d.f.Ready.Message
+		d.acts = d.acts || !d.asksDry()
 	}
+	d.out.Status.WaitsToAct = d.acts
 	d.out.Status.Phase, d.out.Status.Message = d.phase()
 }
 

@@ -1,7 +1,6 @@
 package trigger
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -17,18 +16,18 @@ func (d *decider) watched() {
 	for _, o := range d.f.Watched {
 		what := "the change of " + o.Kind + "/" + o.Name
 		if d.f.Plan.Intent.Skip.HoldsLabels(d.f.Now) {
-			d.waiting = what + " waits: skipped"
+			d.wait(d.f.Plan.Spec.DryRun, "%s waits: skipped", what)
 			return
 		}
 		if d.openWatch(o) {
 			continue
 		}
-		if !d.mayClaim(what) {
+		if !d.mayClaim(what, d.f.Plan.Spec.DryRun) {
 			return
 		}
 		mark, again, may := o.Mark.Pace(d.f.Now)
 		if !may {
-			d.waiting = fmt.Sprintf("%s waits until %s: the object changes again and again, and has had %d runs one after another; from here on it has one in %s", what, again.UTC().Format(time.RFC3339), ledger.WatchBurst, ledger.WatchPeriod)
+			d.wait(d.f.Plan.Spec.DryRun, "%s waits until %s: the object changes again and again, and has had %d runs one after another; from here on it has one in %s", what, again.UTC().Format(time.RFC3339), ledger.WatchBurst, ledger.WatchPeriod)
 			d.wakeAt(again)
 			continue
 		}
@@ -46,7 +45,7 @@ func (d *decider) watched() {
 func (d *decider) pacedPlan(what string) bool {
 	paced, again, may := d.out.Ledger.Pace(d.f.Now)
 	if !may {
-		d.waiting = fmt.Sprintf("%s waits until %s: labels and watched changes of this plan have had %d runs one after another; from here on they have one in %s", what, again.UTC().Format(time.RFC3339), ledger.PlanBurst, ledger.PlanPeriod)
+		d.wait(d.f.Plan.Spec.DryRun, "%s waits until %s: labels and watched changes of this plan have had %d runs one after another; from here on they have one in %s", what, again.UTC().Format(time.RFC3339), ledger.PlanBurst, ledger.PlanPeriod)
 		if len(d.f.Plan.Spec.Triggers.Watch) > 0 {
 			d.waiting += ". Plans that watch what each other makes never end by themselves"
 		}

@@ -32,6 +32,8 @@ type Signals struct {
 	Namespace *run.ClosedGate
 	// Passed is who lets the run go on through a closed gate.
 	Passed *intent.Actor
+	// Opened is who opened for a time what would be closed.
+	Opened run.Opened
 	// LookingSince is since when the present agent looks. The limits of cleanup
 	// count from there at the earliest: that nobody was there to clean up must
 	// not be the reason for which nobody ever does. Zero: always.

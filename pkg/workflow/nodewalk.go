@@ -288,7 +288,7 @@ func (a *advance) away(path string, list []run.Item, step plan.Step) string {
 	const few = 5
 	var props plan.ForEachNodeProperties
 	_ = document.DecodeValue(step.Own(), "", nil, true, &props) // the rollout has read it
-	var names []string
+	names, remedy := []string(nil), ""
 	for _, item := range list {
 		soaks := item.Phase == run.StepSucceeded && item.At != nil && a.now.Before(item.At.Add(props.Soak.Or(0)))
 		switch {
@@ -301,9 +301,10 @@ func (a *advance) away(path string, list []run.Item, step plan.Step) string {
 			names = append(names, item.Name+" (failed here)")
 		default:
 			names = append(names, item.Name+" (cordoned or not Ready)")
+			remedy = cmp.Or(remedy, "; 'kubectl uncordon "+intent.Word(item.Name)+"' frees its place, if somebody cordoned it")
 		}
 	}
-	return document.Few(names, few)
+	return document.Few(names, few) + remedy
 }
 
 func mostUnavailableOf(step plan.Step, total int) int {

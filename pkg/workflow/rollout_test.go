@@ -399,7 +399,7 @@ func TestNodesThatAnEarlierRunLeftCordonedKeepNobodyFromTheirTurn(t *testing.T) 
 		f.report("n1", func(s *workflow.NodeState) { s.Unavailable, s.Granted = true, false })
 		f.end("n0")
 		f.works()
-		if want := "1 of 3 are done, 2 left; waits: enough of its nodes are away already: n1 (cordoned or not Ready)"; f.message() != want {
+		if want := "1 of 3 are done, 2 left; waits: enough of its nodes are away already: n1 (cordoned or not Ready); 'kubectl uncordon n1' frees its place, if somebody cordoned it"; f.message() != want {
 			t.Errorf("it says %q, want %q", f.message(), want)
 		}
 	})

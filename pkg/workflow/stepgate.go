@@ -45,10 +45,20 @@ func (a *advance) heldAgain(s scope, step plan.Step, rec *run.Record) bool {
 	if rec.NotBefore != nil { // from here on it is at work
 		rec.NotBefore, rec.AttemptAt = nil, new(a.now.UTC())
 	}
+	a.notePassage(s, step, false)
+	return false
+}
+
+// notePassage notes who lets a step begin that would not without them: by a bypass, or by having opened for a
+// time what it asks.
+func (a *advance) notePassage(s scope, step plan.Step, always bool) {
 	if a.j.Passed == nil {
 		a.j.Passed = a.sig.Passed
 	}
-	return false
+	if a.j.Allowed == nil && !s.cleanup() && !s.begun {
+		calm := s.open || !a.tree.Disruptive(step)
+		a.j.Allowed = a.sig.Opened.By(!calm && (always || a.looksAgain()), !calm || !changesNothing(a.tree, step))
+	}
 }
 
 // idle says whether nothing of a step that has begun is under way, although it is its turn.

@@ -169,6 +169,27 @@ func TestTheTimeBehindAGateCountsNowhereWhoeverWasLooking(t *testing.T) {
 			t.Errorf("passed: %+v", j.Passed)
 		}
 	})
+	t.Run("who opened for a time what would hold it is written down", func(t *testing.T) {
+		ann, joe := &intent.Actor{Name: "ann"}, &intent.Actor{Name: "joe"}
+		for _, c := range []struct {
+			close  plan.OnWindowClose
+			opened run.Opened
+			want   *intent.Actor
+		}{
+			{plan.CloseWait, run.Opened{Plan: ann}, ann},
+			{plan.CloseWait, run.Opened{Plan: ann, Namespace: joe}, ann},
+			{plan.CloseWait, run.Opened{Namespace: joe}, joe},
+			{plan.CloseFinish, run.Opened{Plan: ann}, nil}, // it would begin its step without them
+			{plan.CloseFinish, run.Opened{Plan: ann, Namespace: joe}, joe},
+			{plan.CloseWait, run.Opened{}, nil},
+		} {
+			r := r
+			r.Spec.OnWindowClose = c.close
+			if j, _ := workflow.Advance(r, begin(), coretest.Clock("02:06"), workflow.Signals{Opened: c.opened}); j.Allowed != c.want {
+				t.Errorf("%s, %+v: allowed by %+v", c.close, c.opened, j.Allowed)
+			}
+		}
+	})
 }
 
 func TestAPauseInMidRunCountsNowhere(t *testing.T) {

@@ -188,7 +188,7 @@ func (a *advance) one(s scope, step plan.Step, failed string) (over bool, bad st
 		if a.held(s, step, failed) {
 			return false, ""
 		}
-		a.begin(path, step, failed, s.cleanup())
+		a.begin(s, step, failed)
 	}
 	if a.record(path).Phase == run.StepRunning {
 		a.advanceOne(s, step, path)
@@ -231,7 +231,8 @@ func (a *advance) lacking(s scope, step plan.Step) bool {
 // begin starts a step, or skips it where its condition says so. In cleanup
 // sections every step runs by default: one failed undo must not keep the next
 // from being done.
-func (a *advance) begin(path string, step plan.Step, failed string, cleanup bool) {
+func (a *advance) begin(s scope, step plan.Step, failed string) {
+	path, cleanup := s.path(step.Name), s.cleanup()
 	ok, err := a.wanted(path, step, failed, cleanup)
 	rec := a.record(path)
 	a.found.moved = true
@@ -247,9 +248,7 @@ func (a *advance) begin(path string, step plan.Step, failed string, cleanup bool
 		if !cleanup {
 			rec.HeldBefore = a.heldSeconds()
 		}
-		if a.j.Passed == nil {
-			a.j.Passed = a.sig.Passed
-		}
+		a.notePassage(s, step, false)
 		if a.begun == nil {
 			a.begun = map[string]bool{}
 		}
@@ -472,6 +471,7 @@ func (a *advance) batch(s scope, step plan.Step, path string, from, to int) (ove
 // beginItem makes the records of an item's steps. Those that an earlier round
 // left, because they hold what is to be restored, begin anew.
 func (a *advance) beginItem(s scope, step plan.Step, path string, item *run.Item) {
+	a.notePassage(s, step, true)
 	item.Phase = run.StepRunning
 	prefix := path + "/" + item.Segment()
 	base := max(item.Attempts, a.record(path).ItemBase)

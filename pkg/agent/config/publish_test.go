@@ -210,7 +210,7 @@ func TestWhatIsPublishedOnAConfiguration(t *testing.T) {
 		"and nothing else": {cm: ours("{}"), found: []metav1.Condition{}, agent: []metav1.Condition{status.ClockDoubt("the clocks are apart")}, message: "the clocks are apart", types: "Valid=True ClockDoubt=True"},
 		"what was wrong with the agent before is not said of this one": {
 			cm: ours("{}"), message: "in force", types: "Valid=True",
-			stands: []metav1.Condition{condition("SigningKey", metav1.ConditionFalse, "old"), condition("ClockDoubt", metav1.ConditionTrue, "old"), condition(ConditionConfined, metav1.ConditionFalse, "old")},
+			stands: []metav1.Condition{condition("SigningKey", metav1.ConditionFalse, "old"), condition("ClockDoubt", metav1.ConditionTrue, "old"), condition(ConditionConfined, metav1.ConditionFalse, "old"), condition(status.ConditionFreezes, metav1.ConditionFalse, "old")},
 		},
 		"nor on another configuration": {
 			cm: configOf("shop", "mine", "{}"), agent: []metav1.Condition{status.ClockDoubt("the clocks are apart")}, message: "this agent uses", types: "Valid=False", event: "Warning ConfigNotUsed mine: ",

@@ -56,6 +56,6 @@ func LimitConditions(have string) []metav1.Condition {
 		return nil
 	}
 	return slices.DeleteFunc(list, func(c metav1.Condition) bool {
-		return slices.Contains([]string{"Valid", "SigningKey", ConditionConfined, agentconfig.DryRun, status.ConditionClockDoubt}, c.Type)
+		return slices.Contains([]string{"Valid", "SigningKey", ConditionConfined, status.ConditionFreezes, agentconfig.DryRun, status.ConditionClockDoubt}, c.Type)
 	})
 }

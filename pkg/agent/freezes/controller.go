@@ -65,6 +65,7 @@ type Controller struct {
 	asked     bool // the API server has said whether the admission policy is there
 	installed bool
 	kinds     map[schema.GroupVersionResource]*labelledKind
+	unwatched []schema.GroupVersionResource // that the admission policy names, too
 	published map[string]publication
 }
 

@@ -2,6 +2,7 @@ package freezes
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
@@ -90,10 +93,11 @@ func keepAll(o any) (any, error) { return o, nil }
 // takeUp watches what the policies name, and nothing else any more.
 func (c *Controller) takeUp(ctx context.Context, policies []any) {
 	wanted, more := wantedKinds(policies)
-	if more > 0 {
-		c.Log.Warn("the admission policy of freezes names more kinds than are watched: objects of the rest are not frozen by their labels", "policy", annotations.FreezePolicyName, "watched", maxKinds, "more", more)
+	if len(more) > 0 {
+		c.Log.Warn("the admission policy of freezes names more kinds than are watched: objects of the rest are not frozen by their labels", "policy", annotations.FreezePolicyName, "watched", maxKinds, "more", len(more))
 	}
 	c.mu.Lock()
+	c.unwatched = more
 	news := !c.asked || c.installed != (len(policies) > 0)
 	c.asked, c.installed = true, len(policies) > 0
 	for resource, kind := range c.kinds {
@@ -119,8 +123,25 @@ func (c *Controller) takeUp(ctx context.Context, policies []any) {
 // each is a watch over the whole cluster).
 const maxKinds = 50
 
-// wantedKinds are the kinds that policies look at, and how many are left out.
-func wantedKinds(policies []any) (wanted map[schema.GroupVersionResource]bool, more int) {
+// Condition says which kinds are not watched; none: all are, or none has to be.
+func (c *Controller) Condition() []metav1.Condition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.unwatched) == 0 {
+		return nil
+	}
+	names := make([]string, len(c.unwatched))
+	for i, resource := range c.unwatched {
+		names[i] = resource.GroupResource().String()
+	}
+	return []metav1.Condition{{
+		Type: status.ConditionFreezes, Status: metav1.ConditionFalse, Reason: "TooManyKinds",
+		Message: document.Cut(fmt.Sprintf("the admission policy %s names more than the %d kinds that are watched, so the label %s freezes no object of these %d: %s", annotations.FreezePolicyName, maxKinds, annotations.LabelFreeze, len(names), strings.Join(names, ", ")), 4*document.MaxMessage),
+	}}
+}
+
+// wantedKinds are the kinds that policies look at, and those that are left out, in an order.
+func wantedKinds(policies []any) (wanted map[schema.GroupVersionResource]bool, more []schema.GroupVersionResource) {
 	wanted = map[schema.GroupVersionResource]bool{}
 	for _, o := range policies {
 		for _, resource := range enforcedKinds(o.(*admissionv1.ValidatingAdmissionPolicy)) {
@@ -128,10 +149,11 @@ func wantedKinds(policies []any) (wanted map[schema.GroupVersionResource]bool, m
 		}
 	}
 	all := slices.SortedFunc(maps.Keys(wanted), compareKinds) // the same ones each time
-	for _, resource := range all[min(len(all), maxKinds):] {
+	more = all[min(len(all), maxKinds):]
+	for _, resource := range more {
 		delete(wanted, resource)
 	}
-	return wanted, len(all) - len(wanted)
+	return wanted, more
 }
 
 func compareKinds(a, b schema.GroupVersionResource) int {
@@ -243,8 +265,15 @@ func (k *labelledKind) in(namespace string) []*metav1.PartialObjectMetadata {
 	return all
 }
 
-// enforced says whether the admission policy looks at a kind.
+// enforced says whether the admission policy looks at a kind. A run's target is named, whether its kind is
+// watched or not.
 func (c *Controller) enforced(of schema.GroupResource) bool {
+	c.mu.Lock()
+	more := c.unwatched
+	c.mu.Unlock()
+	if slices.ContainsFunc(more, func(r schema.GroupVersionResource) bool { return r.GroupResource() == of }) {
+		return true
+	}
 	for resource := range c.watched() {
 		if resource.GroupResource() == of {
 			return true

@@ -10,7 +10,10 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 )
 
 func TestNoMoreKindsAreWatchedThanThereIsABound(t *testing.T) {
@@ -24,14 +27,31 @@ func TestNoMoreKindsAreWatchedThanThereIsABound(t *testing.T) {
 		return []any{&admissionv1.ValidatingAdmissionPolicy{Spec: admissionv1.ValidatingAdmissionPolicySpec{MatchConstraints: &admissionv1.MatchResources{ResourceRules: rules}}}}
 	}
 	first, more := wantedKinds(policy(rules))
-	if len(first) != maxKinds || more != 3 {
-		t.Fatalf("%d kinds, and %d more", len(first), more)
+	if len(first) != maxKinds || len(more) != 3 {
+		t.Fatalf("%d kinds, and %v", len(first), more)
 	}
 	if again, _ := wantedKinds(policy(rules)); !maps.Equal(first, again) {
 		t.Error("other ones at the second look")
 	}
-	if some, more := wantedKinds(policy(rules[:2])); len(some) != 2 || more != 0 {
-		t.Errorf("%v, and %d more", some, more)
+	if some, more := wantedKinds(policy(rules[:2])); len(some) != 2 || len(more) != 0 {
+		t.Errorf("%v, and %v", some, more)
+	}
+}
+
+func TestKindsThatAreNotWatchedAreNamed(t *testing.T) {
+	left := schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "kind052"}
+	c := &Controller{}
+	if got := c.Condition(); got != nil {
+		t.Errorf("of none it says %v", got)
+	}
+	c.unwatched = []schema.GroupVersionResource{left}
+	got := c.Condition()
+	const want = "the admission policy maint-freeze names more than the 50 kinds that are watched, so the label maint.dev/freeze freezes no object of these 1: kind052.example.org"
+	if len(got) != 1 || got[0].Type != status.ConditionFreezes || got[0].Status != metav1.ConditionFalse || got[0].Message != want {
+		t.Errorf("%+v", got)
+	}
+	if !c.enforced(left.GroupResource()) || c.enforced(schema.GroupResource{Resource: "services"}) {
+		t.Error("a run's target is frozen by its name, whether its kind is watched or not")
 	}
 }
 

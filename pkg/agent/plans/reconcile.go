@@ -57,7 +57,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 			return time.Time{}, err
 		}
 	}
-	c.Stores.Gates.Waiting(k, decision.Status.Waiting != "" && !known.Spec.DryRun)
+	c.Stores.Gates.Waiting(k, decision.Status.WaitsToAct)
 	noted, err := c.Watches.Rules.Note(ctx, k, facts, &decision)
 	if err != nil {
 		return time.Time{}, err

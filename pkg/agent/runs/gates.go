@@ -19,14 +19,15 @@ func (c *Controller) askGates(sig *workflow.Signals, l *store.CachedRun, cm *cor
 		above := in.Query(cm.Namespace, nil).OfNamespace()
 		if sig.Namespace = run.ClosedFor(c.Stores.Gates.Ask(above), l.Run.Name, in.Bypass, now); sig.Namespace == nil {
 			above.Bypass = nil
-			sig.Passed = run.BypassedBy(c.Stores.Gates.Ask(above), run.Request{}, in, now)
+			gate := c.Stores.Gates.Ask(above)
+			sig.Passed, sig.Opened.Namespace = run.BypassedBy(gate, run.Request{}, in, now), run.AllowedBy(gate, run.Request{}, now)
 		}
 	}
 	if !asksAgain(l.Run.Spec.OnWindowClose, l.Run.Tree().Loops()) {
 		return
 	}
 	if sig.Hold = c.holdOf(l, cm, in, now); sig.Hold == nil {
-		sig.Passed, _ = c.passedBy(l, now)
+		sig.Passed, sig.Opened.Plan = c.passedBy(l, now)
 		sig.ClosesAt = c.closesAt(l, cm, in, now)
 	}
 }

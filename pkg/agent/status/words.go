@@ -59,6 +59,9 @@ func Conditions(have string, want []metav1.Condition, now time.Time) string {
 // ConditionClockDoubt is the type of ClockDoubt.
 const ConditionClockDoubt = agentconfig.ClockDoubt
 
+// ConditionFreezes is False where the admission policy of freezes names more kinds than are watched.
+const ConditionFreezes = "FreezesWatched"
+
 // ClockDoubt is the condition of whatever does not start while the clock is in doubt.
 func ClockDoubt(why string) metav1.Condition {
 	return metav1.Condition{Type: ConditionClockDoubt, Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: why}

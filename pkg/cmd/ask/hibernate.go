@@ -204,20 +204,21 @@ func (o *holdOptions) Run(ctx context.Context) (err error) {
 	}
 	actor := k.Actor(ctx)
 	var awaited []watch.Awaited
-	for _, s := range plans {
-		if o.plans.everywhere { // suggested commands name it
-			o.Elsewhere = s.Namespace
-		}
+	err = o.each(ctx, plans, func(s view.Sleeper) error {
 		hold, err := o.write(ctx, k, s, actor)
-		if err != nil {
-			return err
-		}
 		awaited = append(awaited, o.awaited(s, hold))
-	}
-	if !o.Wait {
-		return nil
+		return err
+	})
+	if err != nil || !o.Wait {
+		return err
 	}
 	return watch.FollowSleep(ctx, o.BesideOutput(&o.DryRun), k.Whole(o.plans.everywhere), awaited)
+}
+
+// each does something with each plan; one that fails does not keep the others from it.
+func (o *holdOptions) each(ctx context.Context, plans []view.Sleeper, do func(view.Sleeper) error) error {
+	by := choice.Chosen{ByName: len(o.plans.names) > 0, Everywhere: o.plans.everywhere}
+	return choice.Each(ctx, o.Factory, by, plans, func(s view.Sleeper) metav1.Object { return s.Object }, do)
 }
 
 func (o *holdOptions) namesOf(plans []view.Sleeper) string {
@@ -265,12 +266,7 @@ func (o *holdOptions) check(ctx context.Context, k *factory.Cluster, plans []vie
 	if err := o.attended(ctx, k.Whole(o.plans.everywhere), plans); err != nil {
 		return err
 	}
-	for _, s := range plans {
-		if err := o.checkOne(s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.each(ctx, plans, o.checkOne)
 }
 
 // attended warns where no agent acts on the plans, of each namespace once; a wait is refused.
@@ -301,8 +297,9 @@ func (o *holdOptions) attended(ctx context.Context, k *factory.Cluster, plans []
 }
 
 func (o *holdOptions) checkOne(s view.Sleeper) error {
+	name := choice.Name(s.Object, o.plans.everywhere)
 	if s.Table == nil && o.asleep && !o.ends.release {
-		return fmt.Errorf("plan %s is not valid, so that nothing falls asleep by it:\n%w", s.Name, s.Faults)
+		return fmt.Errorf("plan %s is not valid, so that nothing falls asleep by it:\n%w", name, s.Faults)
 	}
 	if o.ends.release {
 		return nil
@@ -315,9 +312,9 @@ func (o *holdOptions) checkOne(s view.Sleeper) error {
 	case why == "":
 		return nil
 	case o.Wait:
-		return exit.Errorf(exit.CodeNotNow, "plan %s: %s; nothing was asked (without --wait the request is kept, and is carried out as soon as it can be)", s.Name, why)
+		return exit.Errorf(exit.CodeNotNow, "plan %s: %s; nothing was asked (without --wait the request is kept, and is carried out as soon as it can be)", name, why)
 	}
-	fmt.Fprintf(o.ErrOut, "plan %s: %s\n", s.Name, why)
+	fmt.Fprintf(o.ErrOut, "plan %s: %s\n", name, why)
 	return nil
 }
 
@@ -414,7 +411,7 @@ func (o *holdOptions) say(s view.Sleeper, was hibernate.Hold, unchanged bool) er
 	}
 	switch {
 	case s.Table == nil:
-		fmt.Fprintf(o.ErrOut, "plan %s is not valid: when it sleeps next is not known (%s)\n", s.Name, s.Faults[0])
+		fmt.Fprintf(o.ErrOut, "plan %s is not valid: when it sleeps next is not known (%s)\n", choice.Name(s.Object, o.plans.everywhere), s.Faults[0])
 	case o.Format() == "":
 		fmt.Fprintf(o.Out, "  %s\n", v.Then(s))
 	}

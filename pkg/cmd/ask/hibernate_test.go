@@ -125,7 +125,7 @@ func TestHibernateAndWake(t *testing.T) {
 		{row: row{name: "a reason for a release", line: "wake office --release --reason x", code: 2, err: "error: --reason is for a hold, and --release ends the hold\n"}},
 		{row: row{name: "a time that has passed", line: "wake office --until 2026-11-20", code: 2, err: "error: --until: Fri 2026-11-20 00:00 EST (2026-11-20T05:00:00Z) has passed\n"}},
 		{row: row{name: "a time that has passed on the user's clocks and not on the plan's", line: "wake office --until '2026-11-21 00:30'", out: "hibernate-plan/office held awake until Sat 2026-11-21 00:30 EST (2026-11-21T05:30:00Z)\n  then it falls asleep by its schedule until Sat 2026-11-21 06:00 EST (2026-11-21T11:00:00Z)\n", wrote: held("awake", "2026-11-21T05:30:00Z", "")}},
-		{row: row{name: "a time that has passed on the clocks of one plan: nothing is written for the other", world: objects(cmdtest.Sleeper("east", east)), line: "wake office east --until '2026-11-21 08:00'", code: 2, err: "error: --until: Sat 2026-11-21 08:00 JST (2026-11-20T23:00:00Z) has passed\n"}},
+		{row: row{name: "a time that has passed on the clocks of one plan: nothing is written for the other", world: objects(cmdtest.Sleeper("east", east)), line: "wake office east --until '2026-11-21 08:00'", code: 2, err: "error: east: --until: Sat 2026-11-21 08:00 JST (2026-11-20T23:00:00Z) has passed\n"}},
 		{row: row{name: "a while, in a zone that there is not", line: "wake office --for 2h --timezone Europe/Berln", code: 2, err: noZone}},
 		{row: row{name: "no length", line: "wake office --for 0s", code: 2, err: "error: --for: must be more than nothing, is 0s\n"}},
 	})

@@ -2,9 +2,11 @@ package ask_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
@@ -45,7 +47,7 @@ func TestPlansByTheirLabels(t *testing.T) {
 		{name: "skip of none", line: "skip -l team=ghosts --all", want: cmdtest.Printed{Code: 1, Err: none}},
 		{name: "skip of all namespaces", line: "skip -l team=a -A --next 1", want: cmdtest.Printed{
 			Code: 1, Out: "plan/depot/stock skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\nplan/shop/orders skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\nhibernate-plan/shop/office skips Fri 2026-11-20 18:00 EST (2026-11-20T23:00:00Z), which has begun: what sleeps wakes\n",
-			Err: "error: plan bills has no schedule, so that there are no slots to skip; --all makes its labels wait\n",
+			Err: "error: plan shop/bills has no schedule, so that there are no slots to skip; --all makes its labels wait\n",
 		}, has: map[string]string{"orders": "2026-11-21T07:00:00Z", "office": "2026-11-20T23:00:00Z"}},
 		{name: "skip of all slots of all namespaces: the commands that take it back name the namespace", line: "skip -l team=a,tier=back -A --all", want: cmdtest.Printed{Out: "plan/shop/bills skips all slots until 'kubectl maint -n shop unskip bills'\n"}, has: map[string]string{"bills": "true"}},
 		{name: "skip of all namespaces without labels", line: "skip orders -A --next 1", want: cmdtest.Printed{Code: 2, Err: "error: -A needs -l\n"}},
@@ -116,5 +118,70 @@ func TestAWaitForHoldsOfAllNamespacesThatEndsEarlyNamesEach(t *testing.T) {
 	const want = "error: --timeout passed: the request is kept, and goes on without you; see 'kubectl maint -n depot status store' and 'kubectl maint -n shop status office tills'\n"
 	if got := o.Line("hibernate -l team=a -A --yes --wait --timeout 1s"); got.Code != 124 || got.Err != want {
 		t.Errorf("exit code %d, standard error %q, want %q", got.Code, got.Err, want)
+	}
+}
+
+// As with kubectl, what is refused of one object keeps no other from it.
+func TestOneThatIsRefusedDoesNotKeepTheOthersFromIt(t *testing.T) {
+	there := func(cm *corev1.ConfigMap) { cm.Namespace = "depot" }
+	team := labelled("team", "a")
+	const refused = "Error from server (Forbidden): write to "
+	for _, c := range []struct {
+		line, out, err string
+	}{
+		{"skip -l team=a -A --all", "plan/shop/orders skips", refused + "depot/stock: "},
+		{"unskip -l team=a -A", "plan/shop/orders no longer skips", refused + "depot/stock: "},
+		{"pause -l team=a -A --yes", "plan/shop/orders paused", refused + "depot/stock: "},
+		{"resume -l team=a -A", "plan/shop/orders resumed", refused + "depot/stock: "},
+		{"hibernate -l team=a -A --yes", "hibernate-plan/shop/office held asleep", refused + "depot/store: "},
+		{"wake -l team=a -A", "hibernate-plan/shop/office held awake", refused + "depot/store: "},
+		{"hibernate -l team=a -A --yes --wait", "hibernate-plan/shop/office held asleep", refused + "depot/store: "},
+	} {
+		asked := cmdtest.Noting(annotations.Skip, "all", annotations.Pause, "true")
+		if cmdtest.Words(c.line)[0] == "skip" {
+			asked = func(*corev1.ConfigMap) {}
+		}
+		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("depot"),
+			cmdtest.Plan("stock", weekly, team, there, asked), cmdtest.Plan("orders", weekly, team, asked),
+			cmdtest.Sleeper("store", office, team, there), cmdtest.Sleeper("office", office, team))
+		o.Forbids("patch", "configmaps", "depot")
+		got := o.Line(c.line)
+		if got.Code != 1 || !strings.Contains(got.Out, c.out) || !strings.HasPrefix(got.Err, c.err) {
+			t.Errorf("%s: %+v", c.line, got)
+		}
+	}
+}
+
+func TestOfSeveralNamesOneThatIsRefusedDoesNotKeepTheOthersFromIt(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Plan("orders", weekly), cmdtest.Node("worker-1"))
+	o.Forbids("patch", "nodes", "")
+	got := o.Line("pause node/worker-1 orders")
+	if got.Code != 1 || got.Out != "plan/orders paused until resumed\n" || !strings.Contains(got.Err, "worker-1") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A name alone means nothing where plans of all namespaces are meant.
+func TestOfAllNamespacesCommandsThatAreProposedNameTheNamespace(t *testing.T) {
+	there := func(cm *corev1.ConfigMap) { cm.Namespace = "depot" }
+	team := labelled("team", "a")
+	world := func(more ...string) []runtime.Object {
+		asked := cmdtest.Noting(more...)
+		return []runtime.Object{cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("depot"), cmdtest.Plan("stock", weekly, team, there, asked), cmdtest.Sleeper("store", office, team, there, asked)}
+	}
+	for _, c := range []struct {
+		line  string
+		world []runtime.Object
+		code  int
+		err   string
+	}{
+		{"hibernate -l team=a -A --yes", world(annotations.Pause, "true"), 0, "plan depot/store: paused until resumed; it keeps its present state meanwhile: 'kubectl maint -n depot resume store' ends that\n"},
+		{"hibernate -l team=a -A --yes --wait", world(annotations.Pause, "true"), 3, "error: plan depot/store: paused until resumed; it keeps its present state meanwhile: 'kubectl maint -n depot resume store' ends that; nothing was asked (without --wait the request is kept, and is carried out as soon as it can be)\n"},
+		{"skip -l team=a -A --next 1", world(annotations.Skip, "all"), 3, "error: plan depot/stock skips all slots already; 'kubectl maint -n depot unskip stock' takes that back first\nerror: plan depot/store skips all off-windows already; 'kubectl maint -n depot unskip store' takes that back first\n"},
+	} {
+		got := cmdtest.NewCluster(t, cmd.Run, c.world...).Line(c.line)
+		if got.Code != c.code || got.Err != c.err {
+			t.Errorf("%s: %+v, want %d, %s", c.line, got, c.code, c.err)
+		}
 	}
 }

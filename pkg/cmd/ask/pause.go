@@ -73,18 +73,17 @@ func (s *scope) nameOf(cm *corev1.ConfigMap) string {
 	return choice.Name(cm, s.everywhere)
 }
 
-// forEach does something with each of what is meant; do returns the name of the thing, too. Of what is
-// chosen by labels, one that fails does not keep the others from it.
-func (s *scope) forEach(ctx context.Context, n int, do func(int) (string, error)) error {
-	return choice.Each(ctx, n, s.selector == "", do)
+// chosen says how it was chosen.
+func (s *scope) chosen() choice.Chosen {
+	return choice.Chosen{ByName: s.selector == "", Everywhere: s.everywhere}
 }
 
-// named is the name of what is meant, for an error.
-func (s *scope) named(r factory.Resource) string {
+// objectOf is what is meant as an object.
+func objectOf(r factory.Resource) metav1.Object {
 	if r.Node != nil {
-		return r.Node.Name
+		return r.Node
 	}
-	return s.nameOf(r.Document)
+	return r.Document
 }
 
 // namespace is the namespace that carries the pause for all: the agent's own stands for the whole
@@ -190,11 +189,11 @@ func (o *pauseOptions) Run(ctx context.Context) error {
 		}
 	}
 	actor := k.Actor(ctx)
-	return o.forEach(ctx, len(things), func(i int) (string, error) {
-		if things[i].Node != nil {
-			return o.named(things[i]), o.pauseNode(ctx, k, things[i], actor)
+	return choice.Each(ctx, o.Factory, o.chosen(), things, objectOf, func(found factory.Resource) error {
+		if found.Node != nil {
+			return o.pauseNode(ctx, k, found, actor)
 		}
-		return o.named(things[i]), o.pauseOne(ctx, k, things[i], actor)
+		return o.pauseOne(ctx, k, found, actor)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/choice"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -101,7 +102,7 @@ func (o *resumeOptions) Run(ctx context.Context) (err error) {
 			return err
 		}
 		if o.Wait && !found.isRun() {
-			return exit.Errorf(exit.CodeUsage, "--wait is for a run, and %s is none: its pause ends at once", o.nameIn(found))
+			return exit.Errorf(exit.CodeUsage, "--wait is for a run, and %s is none: its pause ends at once", found.object().GetName())
 		}
 		things = append(things, found)
 	}
@@ -113,9 +114,7 @@ func (o *resumeOptions) Run(ctx context.Context) (err error) {
 		things = append(things, resumed{Resource: found})
 	}
 	agent := sync.OnceValue(func() agentSeen { return lookForAgent(ctx, o.Factory, k.Whole(o.everywhere)) }) // of several, only the first asks
-	return o.forEach(ctx, len(things), func(i int) (string, error) {
-		return o.nameIn(things[i]), o.resumeOne(ctx, k, things[i], agent)
-	})
+	return choice.Each(ctx, o.Factory, o.chosen(), things, resumed.object, func(found resumed) error { return o.resumeOne(ctx, k, found, agent) })
 }
 
 // agentSeen is the agent's heartbeat, or why it is not known.
@@ -140,11 +139,11 @@ func (r resumed) isRun() bool {
 	return r.gone != nil || r.Node == nil && r.Document.Labels[annotations.LabelKind] == annotations.KindRun
 }
 
-func (o *resumeOptions) nameIn(r resumed) string {
+func (r resumed) object() metav1.Object {
 	if r.gone != nil {
-		return r.gone.Run.Name
+		return &metav1.ObjectMeta{Namespace: r.gone.Run.Namespace, Name: r.gone.Run.Name}
 	}
-	return o.named(r.Resource)
+	return objectOf(r.Resource)
 }
 
 // find takes RUN/STEP apart where no kind stands before the slash, and looks in the ledgers for a run
@@ -153,7 +152,16 @@ func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name strin
 	kind, _ := factory.SplitKind(name)
 	if of, step := view.SplitStep(name); step != "" && kind != factory.KindNode {
 		cm, err := k.Document(ctx, of, annotations.KindRun)
-		if bare := factory.BareName(of); err == nil || bare != of || strings.HasPrefix(bare, factory.RunPrefix) || !errors.As(err, new(factory.NotFoundError)) {
+		if errors.As(err, new(factory.NotFoundError)) {
+			if gone, _ := k.LeftBy(ctx, factory.BareName(of)); gone != nil {
+				rec, err := stepOf(*gone, step)
+				if err != nil {
+					return resumed{}, fmt.Errorf("%w, of what it did not put back or clean up", err)
+				}
+				return resumed{gone: gone, step: rec.Path}, nil
+			}
+		}
+		if bare := factory.BareName(of); err == nil || bare != of || strings.HasPrefix(bare, view.RunPrefix) || !errors.As(err, new(factory.NotFoundError)) {
 			return resumed{Resource: factory.Resource{Document: cm}, step: step}, err
 		}
 	}
@@ -171,7 +179,7 @@ func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name strin
 func (o *resumeOptions) resumeOne(ctx context.Context, k *factory.Cluster, found resumed, agent func() agentSeen) error {
 	switch {
 	case found.gone != nil:
-		return o.acknowledge(ctx, k, *found.gone, found.gone.Run.Name)
+		return o.acknowledge(ctx, k, *found.gone, found.gone.Run.Name+view.Prefix("/", found.step))
 	case found.Node != nil:
 		return o.resumeNode(ctx, k, found.Node, agent())
 	case found.Document.Labels[annotations.LabelKind] == annotations.KindRun:
@@ -224,7 +232,7 @@ func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *
 	}
 	waits := o.runWaits(ctx, k, cm)
 	if waits != "" && !paused(was) && o.selector == "" {
-		return exit.Errorf(exit.CodeNotNow, "plan/%s was not paused; %s", cm.Name, waits)
+		return exit.Errorf(exit.CodeNotNow, "plan/%s was not paused; %s", o.nameOf(cm), waits)
 	}
 	if unseen {
 		o.sayEnded(was)
@@ -250,7 +258,7 @@ func (o *resumeOptions) runWaits(ctx context.Context, k *factory.Cluster, cm *co
 	}
 	runs, _ := k.RunsOf(ctx, cm, factory.ActiveOnly)
 	for _, r := range runs {
-		if held := view.ResumeHelps(view.Answered(r, cm)); held != "" {
+		if held := view.ResumeHelps(view.Answered(r, cm)); held != "" && view.Heard(cm, r.Run.Name) {
 			return fmt.Sprintf("its run %s %s: see %s", r.Run.Name, held, o.Suggest().Resume(r.Run.Name))
 		}
 	}

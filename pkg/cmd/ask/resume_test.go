@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -50,6 +51,28 @@ func TestResumeAcknowledgesForARunThatIsGone(t *testing.T) {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A step of a run that is gone is named as one of a run that is kept, while its plan's ledger has what it left.
+func TestResumeAcknowledgesAStepOfARunThatIsGone(t *testing.T) {
+	left := func(step string) ledger.Leftover {
+		return ledger.Leftover{Run: "maint-run-orders-x", Step: step, Message: "no"}
+	}
+	kept, err := annotations.LedgerObject("shop", "orders", ledger.Ledger{PlanUID: "u-orders", Left: []ledger.Leftover{left("down"), left("all/quiet")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ arg, err, out, wrote string }{
+		{arg: "maint-run-orders-x/down", out: "run/maint-run-orders-x/down: what it did not put back or clean up is acknowledged; it stays as it is\n", wrote: "maint-run-orders-x/down"},
+		{arg: "orders-x/quiet", out: "run/maint-run-orders-x/all/quiet: what it did not put back or clean up is acknowledged; it stays as it is\n", wrote: "maint-run-orders-x/all/quiet"},
+		{arg: "orders-x/up", err: "error: run maint-run-orders-x has no step \"up\"; it has down, all/quiet, of what it did not put back or clean up\n"},
+	} {
+		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Plan("orders", ""), kept)
+		got := o.Maint("resume", c.arg)
+		if got.Out != c.out || got.Err != c.err || (got.Code == 0) != (c.err == "") || o.Notes("orders")[annotations.Resume] != c.wrote {
+			t.Errorf("%s: %+v", c.arg, got)
+		}
 	}
 }
 

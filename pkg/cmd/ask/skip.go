@@ -82,13 +82,11 @@ func (p *picked) each(ctx context.Context, c *factory.Factory, k *factory.Cluste
 	if err != nil {
 		return err
 	}
-	return choice.Each(ctx, len(plans), p.selector == "", func(i int) (string, error) {
-		if p.everywhere { // suggested commands name it
-			c.Elsewhere = plans[i].Namespace
-		}
-		return plans[i].Name, do(plans[i])
-	})
+	return choice.Each(ctx, c, choice.Chosen{ByName: p.selector == "", Everywhere: p.everywhere}, plans, choice.Object, do)
 }
+
+// nameOf is a plan's name, with its namespace where plans of all namespaces are meant.
+func (p *picked) nameOf(cm *corev1.ConfigMap) string { return choice.Name(cm, p.everywhere) }
 
 // NewSkip skips coming slots of a plan.
 func NewSkip(c *factory.Factory) *cobra.Command {
@@ -190,7 +188,7 @@ func (o *skipOptions) Run(ctx context.Context) error {
 func (o *skipOptions) skipOne(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, actor func() string) error {
 	p := skippableOf(cm, o.Zone, o.Now(), o.Env)
 	if len(p.faults) > 0 {
-		return fmt.Errorf("plan %s is not valid:\n%w", cm.Name, p.faults)
+		return fmt.Errorf("plan %s is not valid:\n%w", o.nameOf(cm), p.faults)
 	}
 	var wanted intent.Skip
 	var said []string
@@ -207,12 +205,12 @@ func (o *skipOptions) skipOne(ctx context.Context, k *factory.Cluster, cm *corev
 	}
 	for _, line := range said {
 		line, below, _ := strings.Cut(line, "\n")
-		if err := o.Report(o.IOStreams, false, "%s/%s skips %s%s%s", p.kind, choice.Name(cm, o.everywhere), line, o.Mark(), view.Prefix("\n", below)); err != nil {
+		if err := o.Report(o.IOStreams, false, "%s/%s skips %s%s%s", p.kind, o.nameOf(cm), line, o.Mark(), view.Prefix("\n", below)); err != nil {
 			return err
 		}
 	}
 	for _, at := range o.before {
-		fmt.Fprintf(o.ErrOut, "%s/%s also skips %s, as was asked before; %s takes all of it back\n", p.kind, choice.Name(cm, o.everywhere), instant.Both(at, o.zone(p.zone)), o.Suggest().Unskip(cm.Name))
+		fmt.Fprintf(o.ErrOut, "%s/%s also skips %s, as was asked before; %s takes all of it back\n", p.kind, o.nameOf(cm), instant.Both(at, o.zone(p.zone)), o.Suggest().Unskip(cm.Name))
 	}
 	return nil
 }
@@ -225,14 +223,14 @@ func (o *skipOptions) wanted(cm *corev1.ConfigMap, p skippable) (intent.Skip, []
 		return intent.Skip{All: true}, []string{"all " + p.what + "s until " + o.Suggest().Unskip(cm.Name)}, nil
 	}
 	if p.slots == nil {
-		return have, nil, fmt.Errorf("plan %s has no schedule, so that there are no slots to skip; --all makes its labels wait", cm.Name)
+		return have, nil, fmt.Errorf("plan %s has no schedule, so that there are no slots to skip; --all makes its labels wait", o.nameOf(cm))
 	}
 	if have.All {
-		return have, nil, o.already(cm, "plan %s skips all %ss already", cm.Name, p.what)
+		return have, nil, o.already(cm, "plan %s skips all %ss already", o.nameOf(cm), p.what)
 	}
 	if pause := annotations.Intent(cm.Annotations).Pause; have.Next && pause.Holds(p.begins) {
 		if pause.Until == nil {
-			return have, nil, o.already(cm, "plan %s skips the first %s after its pause already", cm.Name, p.what)
+			return have, nil, o.already(cm, "plan %s skips the first %s after its pause already", o.nameOf(cm), p.what)
 		}
 		p.begins = pause.Until.Add(-time.Nanosecond) // a paused one does not use up next
 	}
@@ -307,7 +305,7 @@ func (o *skipOptions) named(p skippable, s schedule.Slot, zone string) string {
 
 func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have intent.Skip, p skippable, zone string) (intent.Skip, []string, error) {
 	if u := have.Until; u != nil && u.After(o.Now()) {
-		return have, nil, o.already(cm, "plan %s skips all %ss before %s already", cm.Name, p.what, instant.Both(*u, zone))
+		return have, nil, o.already(cm, "plan %s skips all %ss before %s already", o.nameOf(cm), p.what, instant.Both(*u, zone))
 	}
 	found, err := o.resolve(p, zone, have)
 	if err != nil {
@@ -446,7 +444,7 @@ func (o *unskipOptions) unskipOne(ctx context.Context, k *factory.Cluster, cm *c
 	if err != nil {
 		return err
 	}
-	return o.Report(o.IOStreams, false, "%s/%s %s%s", p.kind, choice.Name(cm, o.everywhere), said, o.Mark())
+	return o.Report(o.IOStreams, false, "%s/%s %s%s", p.kind, o.nameOf(cm), said, o.Mark())
 }
 
 // left is what remains of the skip.

@@ -15,27 +15,63 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 )
 
-// Each does something with each of n things; do returns the name of the thing, too. Where one fails, the
-// others go on unless that stops it.
-func Each(ctx context.Context, n int, stops bool, do func(int) (string, error)) error {
+// Chosen says how objects were chosen: by their names or by their labels, in one namespace or in all.
+type Chosen struct{ ByName, Everywhere bool }
+
+// Each does something with each of several things, as kubectl does: where one fails, the others go on.
+// Errors and suggested commands name the namespace of each where objects of all namespaces are meant.
+// Several errors have the exit code that all of them have, or else 1.
+func Each[T any](ctx context.Context, c *factory.Factory, by Chosen, things []T, object func(T) metav1.Object, do func(T) error) error {
+	home := c.Elsewhere
+	defer func() { c.Elsewhere = home }()
 	var failed []error
-	for i := range n {
-		name, err := do(i)
+	for _, thing := range things {
+		o := object(thing)
+		if by.Everywhere {
+			c.Elsewhere = o.GetNamespace()
+		}
+		err := do(thing)
 		switch {
 		case err == nil:
 			continue
-		case stops || ctx.Err() != nil:
+		case ctx.Err() != nil: // interrupted, or timed out
 			return errors.Join(append(failed, err)...)
-		case !strings.Contains(err.Error(), name):
-			err = fmt.Errorf("plan %s: %w", name, err)
 		}
-		failed = append(failed, err)
+		failed = append(failed, by.naming(o, err, len(things)))
 	}
 	if len(failed) < 2 {
 		return errors.Join(failed...)
 	}
-	return &exit.Error{Code: exit.CodeError, Err: errors.Join(failed...)}
+	return &exit.Error{Code: codeOf(failed), Err: errors.Join(failed...)}
 }
+
+// naming is an error that names its object; that of the only one that was named goes without.
+func (by Chosen) naming(o metav1.Object, err error, of int) error {
+	name := Name(o, by.Everywhere)
+	switch {
+	case strings.Contains(err.Error(), name), by.ByName && of == 1:
+		return err
+	case by.ByName:
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return fmt.Errorf("plan %s: %w", name, err)
+}
+
+// codeOf is the exit code that all errors have, or else that of any error.
+func codeOf(failed []error) int {
+	code := exit.CodeError
+	for i, err := range failed {
+		var known *exit.Error
+		if !errors.As(err, &known) || i > 0 && known.Code != code {
+			return exit.CodeError
+		}
+		code = known.Code
+	}
+	return code
+}
+
+// Object is a plan as an object.
+func Object(plan *corev1.ConfigMap) metav1.Object { return plan }
 
 // Plans are the plans of both kinds that have some labels; at least one.
 func Plans(ctx context.Context, c *factory.Factory, k *factory.Cluster, namespace, selector string) ([]*corev1.ConfigMap, error) {

@@ -32,7 +32,7 @@ func (k *Cluster) askedRun(ctx context.Context, name string) *AskedRunError {
 	if err != nil {
 		return nil
 	}
-	name = RunPrefix + strings.TrimPrefix(name, RunPrefix)
+	name = view.RunPrefix + strings.TrimPrefix(name, view.RunPrefix)
 	i := slices.IndexFunc(list.Items, func(cm corev1.ConfigMap) bool {
 		return view.TokenPending(&cm, nil) && name == view.AskedRun(&cm)
 	})

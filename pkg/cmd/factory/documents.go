@@ -27,7 +27,7 @@ func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*
 	before, _ := SplitKind(name)
 	bare, meant := BareName(name), view.KindsMeant(before, kinds)
 	what, mayRun := strings.Join(view.KindWords(meant), " or "), slices.Contains(meant, annotations.KindRun)
-	for _, candidate := range []string{bare, RunPrefix + bare} {
+	for _, candidate := range []string{bare, view.RunPrefix + bare} {
 		if candidate != bare && !mayRun {
 			break
 		}
@@ -122,9 +122,9 @@ func (k *Cluster) namesLike(ctx context.Context, name string, kinds []string) ([
 		return out, nil
 	}
 	runs, err := k.Names(ctx, "configmaps", k.Namespace, annotations.LabelKind+"="+annotations.KindRun)
-	if !strings.HasPrefix(name, RunPrefix) {
+	if !strings.HasPrefix(name, view.RunPrefix) {
 		for i := range runs {
-			runs[i] = strings.TrimPrefix(runs[i], RunPrefix)
+			runs[i] = strings.TrimPrefix(runs[i], view.RunPrefix)
 		}
 	}
 	return append(out, runs...), err

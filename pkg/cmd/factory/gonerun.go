@@ -50,7 +50,7 @@ func (k *Cluster) lastRun(cm *corev1.ConfigMap, kept view.Ledger) *GoneRunError 
 // goneRun finds a run in the ledgers of the namespace; nil: none knows it, or that cannot be seen.
 // unread are the plans whose ledgers may know it and cannot be read.
 func (k *Cluster) goneRun(ctx context.Context, name string) (gone *GoneRunError, unread []string) {
-	if !strings.HasPrefix(name, RunPrefix) { // else each name that is not there would read all ledgers
+	if !strings.HasPrefix(name, view.RunPrefix) { // else each name that is not there would read all ledgers
 		return nil, nil
 	}
 	list, err := k.listLedgers(ctx, k.Namespace)

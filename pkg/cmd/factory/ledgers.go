@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -140,9 +139,15 @@ func (k *Cluster) LeftBy(ctx context.Context, name string) (*view.Run, error) {
 			unread = cmp.Or(unread, fmt.Errorf("look for run %s in the plans' ledgers: %w", name, err))
 			continue
 		}
-		for _, candidate := range []string{name, RunPrefix + name} {
-			if slices.ContainsFunc(l.Left, func(o ledger.Leftover) bool { return o.Run == candidate }) {
-				return &view.Run{Run: run.Run{Namespace: cm.Namespace, Name: candidate, Plan: planName, PlanUID: l.PlanUID}}, nil
+		for _, candidate := range []string{name, view.RunPrefix + name} {
+			var left []run.Record
+			for _, o := range l.Left {
+				if o.Run == candidate {
+					left = append(left, run.Record{Path: o.Step})
+				}
+			}
+			if len(left) > 0 {
+				return &view.Run{Run: run.Run{Namespace: cm.Namespace, Name: candidate, Plan: planName, PlanUID: l.PlanUID}, Journal: run.Journal{Steps: left}}, nil
 			}
 		}
 	}

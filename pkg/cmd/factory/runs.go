@@ -14,9 +14,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// RunPrefix is the prefix of every run's name; people may omit it.
-const RunPrefix = "maint-run-"
-
 // Run finds a run.
 func (k *Cluster) Run(ctx context.Context, name string) (view.Run, error) {
 	cm, err := k.Document(ctx, name, annotations.KindRun)

@@ -13,7 +13,7 @@ import (
 func TestStatusAndVersionSayThatTheConfigurationIsInvalid(t *testing.T) {
 	const told = `the agent's configuration, ConfigMap maint-system/maint-agent, is invalid: line 1: spec.nodes.maxParallelOperations: "few" is neither a number nor a share: write 3 or 10%; the former one stays in force until the agent starts again, and an agent that starts does nothing`
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Configured("{maxParallelOperations: few}"))
-	o.Maint("status").Is(t, cmdtest.Printed{Out: told + "\n\nno plans in namespace shop; 'kubectl maint new' asks for what one needs, 'kubectl maint schedule' writes one\n"})
+	o.Maint("status").Is(t, cmdtest.Printed{Err: "No resources found in shop namespace.\n" + told + "\n\nno plans in namespace shop; 'kubectl maint new' asks for what one needs, 'kubectl maint schedule' writes one\n"})
 	o.Maint("status", "-o", "name").Is(t, cmdtest.Printed{Out: "agent/maint-agent\n", Err: "warning: " + told + "\n"})
 	if got := o.Maint("version"); got.Code != 0 || !strings.HasSuffix(got.Out, "ago\nagent:     "+told+"\n") {
 		t.Errorf("%+v", got)

@@ -124,9 +124,9 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 			return nil, nil, err
 		}
 		lines, said := o.overview(k, r)
-		above, news := o.agentLines(r.agent, r.noAgent, r.config == "" && onlyAside(lines)), o.agentUpdates(r.agent, r.noAgent)
+		above, news := o.agentLines(r.agent, r.noAgent, onlyAside(lines)), o.agentUpdates(r.agent, r.noAgent)
 		if r.config != "" {
-			above, news = append(above, heads(o.newPrinter(o.Zone).Bad(r.config), "")...), append(news, print.Update{Of: "configuration", Text: r.config})
+			above, news = append(above, aside(o.newPrinter(o.Zone).Bad(r.config))...), append(news, print.Update{Of: "configuration", Text: r.config})
 		}
 		return append(above, lines...), append(news, said...), nil
 	}
@@ -153,16 +153,21 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 // agentLines warn where no agent acts; standard error does, too, unless a person sees both, or nothing else
 // is shown: then they are printed there.
 func (o *statusOptions) agentLines(s factory.AgentState, err error, alone bool) []view.Line {
-	var lines []view.Line
 	switch {
 	case err != nil:
-		lines = heads(o.newPrinter(o.Zone).Warn(err.Error()), "")
+		return aside(o.newPrinter(o.Zone).Warn(err.Error()))
 	case s.Amiss() != "":
 		if !o.watch && !o.OutTerminal && !alone {
 			o.WarnSilent(s)
 		}
-		lines = heads(o.newPrinter(o.Zone).Bad(s.Amiss()), "")
+		return aside(o.newPrinter(o.Zone).Bad(s.Amiss()))
 	}
+	return nil
+}
+
+// aside is a line above what is shown, and beside it where that is nothing.
+func aside(text string) []view.Line {
+	lines := heads(text, "")
 	for i := range lines {
 		lines[i].Aside = true
 	}
@@ -250,7 +255,7 @@ func (o *statusOptions) noPlans(k *factory.Cluster, r reads) string {
 func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []print.Update) {
 	plans, sleepers := r.views, o.sleepers(r)
 	above, nodes := o.above(k, r), o.nodeNeeds(r)
-	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps, r.unseen, r.alone), r.nodes)
+	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.use), r.nodes)
 	if len(plans)+len(sleepers) == 0 {
 		head := append(o.needLines(above, nil, nil, nodes, r.nodes), view.Line{Text: o.noPlans(k, r), Head: true, Aside: true})
 		return append(head, below...), about

@@ -56,8 +56,8 @@ Rollouts:  plan ops/roll (run maint-run-roll-x, step roll)  at work
 Window:    open (no strategy is set)
 
 Needs somebody:
-  node c  is left cordoned for plan ops/roll, and no run of that has it now
-    'kubectl maint why node/c'
+  node c  is left cordoned for plan ops/roll, and there is no such plan any more: nobody else uncordons it
+    'kubectl uncordon c'
 
 Node:      c  Ready, unschedulable
 Cordoned:  for plan ops/roll, since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago
@@ -149,4 +149,22 @@ func TestStatusOfANodeFollowsIt(t *testing.T) {
 2026-11-21T00:00:00Z node a: cli.jane-example.com: Pending: waits its turn
 2026-11-21T00:00:00Z node a: nobody asks for it
 `, Err: ""})
+}
+
+// Of a namespace whose plans were all read, a plan that is not among them does not exist.
+func TestStatusSaysThatAPlanIsGoneForWhichANodeIsCordoned(t *testing.T) {
+	node := func(name, by string) *corev1.Node {
+		return cmdtest.Node(name, cmdtest.CordonedFor(nodes.Cordon{By: []string{by}}))
+	}
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Plan("orders", ""), node("a", "plan:shop/gone"), node("b", "plan:shop/orders"), node("c", "plan:ops/roll"))
+	const gone = "  node a  is left cordoned for plan shop/gone, and there is no such plan any more: nobody else uncordons it\n    'kubectl uncordon a'\n  node b  is left cordoned for plan shop/orders, and no run of that has it now\n    'kubectl maint why node/b'\n  node c  is left cordoned for plan ops/roll, and no run of that has it now\n"
+	if got := o.Maint("status"); got.Code != 0 || !strings.Contains(got.Out, gone) {
+		t.Errorf("%+v", got)
+	}
+	if got := o.Maint("status", "-A"); !strings.Contains(got.Out, "for plan ops/roll, and there is no such plan any more") {
+		t.Errorf("of all namespaces: %+v", got)
+	}
+	if got := o.Maint("status", "-l", "team=none"); strings.Contains(got.Out, "no such plan") {
+		t.Errorf("of some plans: %+v", got)
+	}
 }

@@ -118,7 +118,7 @@ func (o *statusOptions) used(r reads) map[policy.PolicyRef]bool {
 // nodeNeeds are what needs somebody on the nodes.
 func (o *statusOptions) nodeNeeds(r reads) []print.Need {
 	v := o.newPrinter(o.Zone)
-	out := v.ClaimNeeds(view.NodeClaims(r.nodes, r.steps, r.unseen, r.alone))
+	out := v.ClaimNeeds(view.NodeClaims(r.nodes, r.use))
 	for _, n := range r.nodes {
 		out = append(out, v.NodeNeeds(n)...)
 	}
@@ -127,5 +127,5 @@ func (o *statusOptions) nodeNeeds(r reads) []print.Need {
 
 // needsOn are what needs somebody on one node, as beside all others.
 func needsOn(v print.Printer, object *corev1.Node, n view.Node) []print.Need {
-	return append(v.ClaimNeeds(view.NodeClaims([]*corev1.Node{object}, n.StepClaims, n.Unseen, n.Alone)), v.NodeNeeds(object)...)
+	return append(v.ClaimNeeds(view.NodeClaims([]*corev1.Node{object}, n.Use())), v.NodeNeeds(object)...)
 }

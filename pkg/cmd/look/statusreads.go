@@ -30,11 +30,9 @@ type reads struct {
 	ledgers         map[types.UID]view.Ledger // of the plans
 	around          source.Restrictions
 	nodes           []*corev1.Node
-	nodesUnread     bool              // not all was read of what the nodes are at
-	steps           []view.StepClaim  // of runs that have nodes, or wait for nodes
-	alone           map[string]string // runs that the agent leaves alone, by their plans as claimants
-	unseen          view.UnseenRuns   // of which steps are not known
-	views           []view.Plan       // of the plans, those that need attention first
+	nodesUnread     bool         // not all was read of what the nodes are at
+	use             view.NodeUse // of nodes, by live runs
+	views           []view.Plan  // of the plans, those that need attention first
 }
 
 // read makes all requests concurrently: one after the other would take a second with a distant API
@@ -72,7 +70,9 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	for _, cm := range r.plans {
 		r.ledgers[cm.UID] = ledgers.Of(ctx, cm)
 	}
-	r.count(active)
+	counted := rollout.Count(active, r.plans, func(plan *corev1.ConfigMap) view.Ledger { return r.ledgers[plan.UID] })
+	r.use.Steps, r.use.Alone = view.StepClaims(counted.Counted), counted.Alone
+	r.use.Gone = counted.NotRead(r.nodes, func(at string) bool { return o.selector == "" && (namespace == "" || at == namespace) })
 	if o.everywhere {
 		var namespaces []string
 		for _, cm := range slices.Concat(r.plans, r.sleepers) {
@@ -83,23 +83,6 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	r.views = o.plans(r)
 	o.skips.look(ctx, o.Now(), k, r.views)
 	return r, nil
-}
-
-// count notes which nodes live runs have or want, as the agent counts them by the plans that were read;
-// those of other plans count.
-func (r *reads) count(active []view.Run) {
-	plans := make(map[types.NamespacedName]*corev1.ConfigMap, len(r.plans))
-	for _, cm := range r.plans {
-		plans[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}] = cm
-	}
-	counted, alone := view.CountRuns(active, func(name types.NamespacedName) (*corev1.ConfigMap, view.Ledger) {
-		cm := plans[name]
-		if cm == nil {
-			return nil, view.Ledger{}
-		}
-		return cm, r.ledgers[cm.UID]
-	})
-	r.steps, r.alone = view.StepClaims(counted), alone
 }
 
 // configuration is what is wrong with the agent's configuration. During a live view it is read no
@@ -177,7 +160,7 @@ func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster, r *reads)
 		}
 		r.nodes = list
 	}
-	active, r.unseen, err = k.ActiveRuns(ctx)
+	active, r.use.Unseen, err = k.ActiveRuns(ctx)
 	if err != nil {
 		o.warnUnread(ctx, "which runs have nodes is not shown", err)
 	}

@@ -187,7 +187,7 @@ func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 		out = append(out, h.value)
 	}
 	for _, n := range r.nodes {
-		v, claims := o.newPrinter(o.Zone), view.NodeClaims([]*corev1.Node{n}, r.steps, r.unseen, r.alone)
+		v, claims := o.newPrinter(o.Zone), view.NodeClaims([]*corev1.Node{n}, r.use)
 		if needs := append(v.ClaimNeeds(claims), v.NodeNeeds(n)...); len(claims)+len(needs) > 0 {
 			out = append(out, nodeValue(v.NodeValue(n, claims, needs)))
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/rollout"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -171,7 +172,7 @@ func (o *releaseOptions) release(ctx context.Context, k *factory.Cluster, n *cor
 		return done, err
 	}
 	if len(others) == 0 {
-		o.stays(facts)
+		o.stays(ctx, k, facts)
 	}
 	return done, nil
 }
@@ -188,16 +189,17 @@ func standing(n nodes.Node, but string) []string {
 }
 
 // stays says why a node without requests stays cordoned.
-func (o *releaseOptions) stays(n nodes.Node) {
+func (o *releaseOptions) stays(ctx context.Context, k *factory.Cluster, n nodes.Node) {
 	if n.Cordon == nil || !n.Unschedulable {
 		return
 	}
 	var plans, elsewhere []string
+	gone := rollout.Runs{}.PlansGone(ctx, k, n)
 	for _, by := range n.Cordon.By {
 		switch {
 		case nodes.IsElsewhere(by):
 			elsewhere = append(elsewhere, nodes.ClaimantName(by))
-		case nodes.IsPlan(by):
+		case nodes.IsPlan(by) && !slices.Contains(gone, by):
 			plans = append(plans, nodes.ClaimantName(by))
 		}
 	}
@@ -206,6 +208,8 @@ func (o *releaseOptions) stays(n nodes.Node) {
 		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned for %s: the agent there uncordons it\n", n.Name, strings.Join(append(elsewhere, plans...), ", "))
 	case len(plans) > 0:
 		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned for %s: the next run goes on with it, or 'kubectl uncordon %s'\n", n.Name, strings.Join(plans, ", "), n.Name)
+	case len(gone) > 0:
+		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned for %s, which does not exist any more: nobody else uncordons it; %s does\n", n.Name, strings.Join(view.ClaimantNames(gone), ", "), o.Suggest().Uncordon(n.Name))
 	case n.Cordon.Before:
 		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned: it was so before; 'kubectl uncordon %s' opens it\n", n.Name, n.Name)
 	}

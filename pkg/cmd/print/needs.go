@@ -230,7 +230,11 @@ func (v Printer) ClaimNeeds(claims []view.NodeClaim) []Need {
 		if c.Phase == "Cordoned" {
 			what = "is left cordoned for " + c.By + ", and " + c.Reason
 		}
-		out = append(out, Need{About: "node " + c.Node, What: what, Remedy: v.Suggest().Why("node/" + c.Node)})
+		remedy := v.Suggest().Why("node/" + c.Node)
+		if c.Gone {
+			remedy = v.Suggest().Uncordon(c.Node)
+		}
+		out = append(out, Need{About: "node " + c.Node, What: what, Remedy: remedy})
 	}
 	return out
 }

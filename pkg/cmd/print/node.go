@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -70,7 +71,7 @@ func (v Printer) nodeStates(n nodes.Node) []string {
 func (v Printer) cordoned(n view.Node) string {
 	switch {
 	case n.Cordon == nil && n.Unschedulable:
-		return "not by us: it stays so"
+		return v.CordonedByOthers(n.Name, n.Cordoners)
 	case n.Cordon == nil:
 		return ""
 	}
@@ -96,6 +97,17 @@ func (v Printer) cordoned(n view.Node) string {
 		return text + "\nit was schedulable before, and stays as it is: " + strings.Join(who, "; ") + ", or 'kubectl uncordon " + n.Name + "'" + unseenRuns(unseen) + goneOf(n)
 	}
 	return text + "\nit was schedulable before, and is again when the last one leaves"
+}
+
+// CordonedByOthers says who cordoned a node that is not cordoned for maintenance, as far as its managed
+// fields tell.
+func (v Printer) CordonedByOthers(node string, by []annotations.CordonWriter) string {
+	who := "not by us"
+	if len(by) > 0 {
+		last := by[len(by)-1]
+		who += ", but by " + last.Manager + " at " + v.When(last.At)
+	}
+	return who + ": it stays so after any maintenance; " + v.Suggest().Uncordon(node) + " opens it"
 }
 
 // WhyAlone is the command that says why the agent leaves a run alone of a plan, which is a claimant.

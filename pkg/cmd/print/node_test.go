@@ -48,7 +48,12 @@ func TestThePictureOfANode(t *testing.T) {
 		{"in a zone, not ready and being deleted", nodeOf(cmdtest.Zoned("b"), func(n *corev1.Node) {
 			n.Status.Conditions, n.DeletionTimestamp = nil, &metav1.Time{Time: cmdtest.Now()}
 		}), []string{"Node:      a  NotReady, is being deleted", "Zone:      b", "Requests:  nobody asks for it", open}},
-		{"cordoned by somebody", nodeOf(func(n *corev1.Node) { n.Spec.Unschedulable = true }), []string{"Node:      a  Ready, unschedulable", "Cordoned:  not by us: it stays so", "Requests:  nobody asks for it", open}},
+		{"cordoned by somebody", nodeOf(func(n *corev1.Node) { n.Spec.Unschedulable = true }), []string{"Node:      a  Ready, unschedulable", "Cordoned:  not by us: it stays so after any maintenance; 'kubectl uncordon a' opens it", "Requests:  nobody asks for it", open}},
+		{"cordoned by somebody who is known", func() view.Node {
+			n := nodeOf(func(n *corev1.Node) { n.Spec.Unschedulable = true })
+			n.Cordoners = []annotations.CordonWriter{{Manager: "kubectl", At: cmdtest.Now().Add(-10 * time.Minute)}}
+			return n
+		}(), []string{"Node:      a  Ready, unschedulable", "Cordoned:  not by us, but by kubectl at " + strings.TrimPrefix(ten, "since ") + ": it stays so after any maintenance; 'kubectl uncordon a' opens it", "Requests:  nobody asks for it", open}},
 		{"cordoned for two", nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"gpu", "plan:ops/roll"}})), []string{
 			"Node:      a  Ready, unschedulable", "Cordoned:  for gpu, plan ops/roll, " + ten, "           it was schedulable before, and stays as it is: no run of plan ops/roll goes on with it; the plan's next run does, or 'kubectl uncordon a'", "Requests:  nobody asks for it", open,
 		}},

@@ -178,6 +178,18 @@ func TestTheDetailOfAStep(t *testing.T) {
 	}
 }
 
+// Nobody is sent to answer a run that its plan's ledger does not have open, or that the agent leaves alone.
+func TestAStepOfARunThatTakesNoAnswerProposesNone(t *testing.T) {
+	for _, kind := range []string{"suspend", plan.TypeApproval} {
+		rec := cmdtest.Record("s", kind, run.StepRunning, cmdtest.Message("approve it with 'kubectl maint approve maint-run-p-x/s'"))
+		r := cmdtest.RunOf(rec)
+		r.Unheard = true
+		if got := offlineView().stepDetail(r, rec); got != "takes no answer: see 'kubectl maint why p'" {
+			t.Errorf("%s: %q", kind, got)
+		}
+	}
+}
+
 func TestHowARunEndsInOneLine(t *testing.T) {
 	ended := func(phase run.Phase, message string) func(*run.Journal) {
 		return func(j *run.Journal) {
@@ -258,28 +270,6 @@ func TestColoursAreForPeople(t *testing.T) {
 	}
 	if marks.String() != "✓✗▶-·" || offlineView().lineMark(stepLine{phase: run.StepSucceeded, left: true}) != "✗" {
 		t.Error(marks.String())
-	}
-}
-
-func TestALineIsCutToTheTerminal(t *testing.T) {
-	for _, c := range []struct {
-		name, line string
-		width      int
-		want       string
-	}{
-		{"it fits", "node a", 6, "node a"},
-		{"of unknown width", "node a", 0, "node a"},
-		{"too long", "node abc", 6, "node …\x1b[0m"},
-		{"colours take no room", "\x1b[31mnode a\x1b[0m", 6, "\x1b[31mnode a\x1b[0m"},
-		{"too long, in colour", "\x1b[31mnode abc\x1b[0m", 6, "\x1b[31mnode …\x1b[0m"},
-		{"letters, not bytes", "ä ö ü ß", 7, "ä ö ü ß"},
-		{"an escape that does not end", "ab\x1b[31", 3, "ab\x1b[31"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := CutLine(c.line, c.width, ""); got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
-			}
-		})
 	}
 }
 

@@ -5,12 +5,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 )
 
 // Printer prints for one user: the time, the zone, the colours.
@@ -66,45 +64,6 @@ func (v Printer) soon(t time.Time) string {
 	}
 	fields := strings.Fields(text)
 	return strings.Join(fields[2:], " ")
-}
-
-// CutLine cuts a line to a terminal's width, without counting colours.
-func CutLine(line string, width int, mark terminal.Mark) string {
-	if width <= 0 || visible(line) <= width {
-		return line
-	}
-	var b strings.Builder
-	n, escape := 0, false
-	for _, r := range line {
-		switch {
-		case r == '\x1b':
-			escape = true
-		case escape:
-			escape = r != 'm'
-		case n == width-1:
-			return b.String() + "…" + mark.Sequence("0m")
-		default:
-			n++
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-func visible(line string) int {
-	n := utf8.RuneCountInString(line)
-	for rest := line; ; {
-		i := strings.IndexByte(rest, '\x1b')
-		if i < 0 {
-			return n
-		}
-		end := strings.IndexByte(rest[i:], 'm')
-		if end < 0 {
-			return n
-		}
-		n -= end + 1
-		rest = rest[i+end+1:]
-	}
 }
 
 // Labelled are lines of "Name:  value", aligned, without empty values.

@@ -118,6 +118,8 @@ func (v Printer) stepDetail(r view.Run, s run.Record) string {
 	case s.Resumed != nil && s.Phase != run.StepFailed:
 		parts = append(parts, s.Resumed.Said("resumed"))
 	case s.Phase == run.StepRunning && (s.Type == "suspend" && len(r.Answers) > 0 || s.Type == plan.TypeApproval && r.Said("aborted") != nil): // the run's line says it
+	case s.Phase == run.StepRunning && r.Unheard && (s.Type == "suspend" || s.Type == plan.TypeApproval):
+		parts = append(parts, "takes no answer: see "+v.Suggest().Why(r.Run.Plan))
 	case s.Phase == run.StepRunning && s.Type == "suspend" && s.ResumeAt == nil:
 		parts = append(parts, "waits for "+v.Suggest().Resume(r.Run.Name))
 	case s.Phase == run.StepRunning && s.Type == plan.TypeApproval:

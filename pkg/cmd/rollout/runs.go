@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -30,19 +31,40 @@ func OfAllNodes(ctx context.Context, c *factory.Factory, k *factory.Cluster) (Ru
 	if err != nil || len(live) == 0 {
 		return out, err
 	}
-	list, _ := k.Plans(ctx, unseen.But, "") // of those that cannot be read, the runs count
-	for _, cm := range list {
+	list, _ := k.Plans(ctx, unseen.But, "")  // of those that cannot be read, the runs count
+	ledgers, _ := k.Ledgers(ctx, unseen.But) // one that cannot be read says nothing of its runs
+	out = Count(live, list, func(plan *corev1.ConfigMap) view.Ledger { return ledgers.Of(ctx, plan) })
+	out.Unseen = unseen
+	return out, nil
+}
+
+// Count counts live runs by the plans that were read, and their ledgers; those of other plans count.
+func Count(live []view.Run, plans []*corev1.ConfigMap, ledger func(plan *corev1.ConfigMap) view.Ledger) Runs {
+	out := Runs{plans: make(map[types.NamespacedName]*corev1.ConfigMap, len(plans))}
+	for _, cm := range plans {
 		out.plans[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}] = cm
 	}
-	ledgers, _ := k.Ledgers(ctx, unseen.But) // one that cannot be read says nothing of its runs
 	out.Counted, out.Alone = view.CountRuns(live, func(plan types.NamespacedName) (*corev1.ConfigMap, view.Ledger) {
 		cm := out.plans[plan]
 		if cm == nil {
 			return nil, view.Ledger{}
 		}
-		return cm, ledgers.Of(ctx, cm)
+		return cm, ledger(cm)
 	})
-	return out, nil
+	return out
+}
+
+// NotRead are the claimants for which nodes are cordoned that are plans which were not read, of namespaces
+// of which all were: they do not exist.
+func (r Runs) NotRead(list []*corev1.Node, all func(namespace string) bool) (out []string) {
+	for _, n := range list {
+		for _, by := range view.CordonedFor(annotations.Node(n)) {
+			if all(by.Namespace) && r.plans[by] == nil {
+				out = append(out, nodes.PlanClaimant(by.Namespace, by.Name))
+			}
+		}
+	}
+	return out
 }
 
 // OfNode reads the runs that may have one node, and those of the plans that it is cordoned for. It asks

@@ -9,6 +9,11 @@ func TestWhichFlagTakesRights(t *testing.T) {
 		m.ReadOnly = true
 		return &m
 	}
+	noRequests := func() *Manifests {
+		m := released()
+		m.Without = []string{partRequests}
+		return &m
+	}
 	cloud := func() *Manifests {
 		m := released()
 		m.Cloud = true
@@ -27,6 +32,13 @@ func TestWhichFlagTakesRights(t *testing.T) {
 		"it gets no tokens":       {cloud(), new(released()), "", ""},
 		"it keeps its tokens":     {cloud(), cloud(), "", ""},
 		"there was none":          {nil, readOnly(), "", ""},
+		"it loses the nodes":      {new(released()), noRequests(), flagWithout, ""},
+		"it had no nodes":         {noRequests(), noRequests(), "", ""},
+		"it had one namespace, and loses no nodes": {new(alone()), func() *Manifests {
+			m := alone()
+			m.Without = []string{partRequests}
+			return &m
+		}(), "", ""},
 	} {
 		live := objectsByKey{}
 		if c.before != nil {

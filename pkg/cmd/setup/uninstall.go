@@ -104,11 +104,7 @@ func (o *uninstallOptions) nothingCordoned(ctx context.Context, k *factory.Clust
 		return factory.Explain("look whether nodes are cordoned", err)
 	}
 	for _, n := range list {
-		c := annotations.Node(n).Cordon
-		if c == nil {
-			continue
-		}
-		if ours := slices.DeleteFunc(slices.Clone(c.By), nodes.IsElsewhere); len(ours) > 0 {
+		if ours := view.CordonedHere(n); len(ours) > 0 {
 			hand := "take back what asks for them: " + o.Suggest().ReleaseFor(n.Name, ours[0])
 			if nodes.IsPlan(ours[0]) {
 				hand = "uncordon them: " + o.Suggest().Uncordon(n.Name)

@@ -137,7 +137,7 @@ func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 	if err != nil {
 		return view.Node{}, err
 	}
-	out := view.Node{Node: facts, Subject: nodeSubject(ctx, c, k, agent, n), Unseen: runs.Unseen, Alone: runs.Alone}
+	out := view.Node{Node: facts, Subject: nodeSubject(ctx, c, k, agent, n), Unseen: runs.Unseen, Alone: runs.Alone, Cordoners: annotations.CordonWriters(n)}
 	out.StepClaims = slices.DeleteFunc(view.StepClaims(runs.Counted), func(r view.StepClaim) bool { return r.Node != n.Name })
 	out.Gone = slices.DeleteFunc(runs.PlansGone(ctx, k, facts), out.MayBeRolledBy)
 	return out, nil

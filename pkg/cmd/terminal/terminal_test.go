@@ -120,3 +120,25 @@ func TestAPictureStaysOneBehindAWriter(t *testing.T) {
 		t.Errorf("%s cannot be read: %v", out.String(), err)
 	}
 }
+
+func TestALineIsCutToTheTerminal(t *testing.T) {
+	for _, c := range []struct {
+		name, line string
+		width      int
+		want       string
+	}{
+		{"it fits", "node a", 6, "node a"},
+		{"of unknown width", "node a", 0, "node a"},
+		{"too long", "node abc", 6, "node …\x1b[0m"},
+		{"colours take no room", "\x1b[31mnode a\x1b[0m", 6, "\x1b[31mnode a\x1b[0m"},
+		{"too long, in colour", "\x1b[31mnode abc\x1b[0m", 6, "\x1b[31mnode …\x1b[0m"},
+		{"letters, not bytes", "ä ö ü ß", 7, "ä ö ü ß"},
+		{"an escape that does not end", "ab\x1b[31", 3, "ab\x1b[31"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := CutLine(c.line, c.width, ""); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}

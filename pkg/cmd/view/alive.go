@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
 // Asleep says whether anything of a HibernatePlan is asleep, by its status.
@@ -27,6 +28,27 @@ func AliveBeside(runs []Run, sleepers []*corev1.ConfigMap, spared string) (out [
 	for _, cm := range sleepers {
 		if cm.Namespace != spared && Asleep(cm) {
 			out = append(out, "the sleep of HibernatePlan "+cm.Namespace+"/"+cm.Name)
+		}
+	}
+	return out
+}
+
+// CordonedHere are the claimants of this cluster for which a node is cordoned.
+func CordonedHere(n *corev1.Node) []string {
+	c := annotations.Node(n).Cordon
+	if c == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(c.By), nodes.IsElsewhere)
+}
+
+// RequestsAlive names the requests for which nodes are cordoned: only the agent gives those back.
+func RequestsAlive(list []*corev1.Node) (out []string) {
+	for _, n := range list {
+		for _, by := range CordonedHere(n) {
+			if !nodes.IsPlan(by) {
+				out = append(out, "the request of "+by+" for node "+n.Name)
+			}
 		}
 	}
 	return out

@@ -5,8 +5,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -23,6 +25,17 @@ func TestWhatIsAlive(t *testing.T) {
 	}
 	runs := []Run{one("ops", "a", run.Running, false), one("team", "b", run.Running, false), one("ops", "c", run.Succeeded, false), one("ops", "d", run.Running, true)}
 	sleepers := []*corev1.ConfigMap{sleeper("dev", "Hibernated"), sleeper("dev", "Running"), sleeper("team", "WakingUp")}
+	given := func(name string, by ...string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if by != nil {
+			n.Annotations = map[string]string{annotations.StatusCordoned: nodes.Cordon{By: by}.String()}
+		}
+		return n
+	}
+	list := []*corev1.Node{given("a", "gpu", nodes.PlanClaimant("shop", "roll")), given("b"), given("c", nodes.PlanElsewhere("shop", "roll", "u"))}
+	if diff := cmp.Diff([]string{"the request of gpu for node a"}, RequestsAlive(list)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 	if diff := cmp.Diff([]string{"run ops/a", "the sleep of HibernatePlan dev/nights"}, AliveBeside(runs, sleepers, "team")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

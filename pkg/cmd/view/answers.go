@@ -34,9 +34,9 @@ func (a Answer) String() string {
 	return said
 }
 
-// Answered is a run with the answers that stand for it on its plan.
+// Answered is a run with the answers that stand for it on its plan, and whether it takes any.
 func Answered(r Run, cm *corev1.ConfigMap) Run {
-	r.Answers = r.deletion()
+	r.Answers, r.Unheard = r.deletion(), !Heard(cm, r.Run.Name)
 	if len(r.Answers) > 0 || r.Journal.Phase.Ended() || cm == nil || string(cm.UID) != r.Run.PlanUID {
 		return r
 	}

@@ -40,7 +40,7 @@ func Contents(cm *corev1.ConfigMap, zone string) (string, error) {
 	case annotations.KindLedger:
 		return ledgerContents(cm, zone)
 	}
-	if plan := cm.Labels[annotations.LabelPlan]; !annotations.Unsigned(cm) && strings.HasPrefix(cm.Name, "maint-run-"+plan) {
+	if plan := cm.Labels[annotations.LabelPlan]; !annotations.Unsigned(cm) && strings.HasPrefix(cm.Name, RunPrefix+plan) {
 		return "", fmt.Errorf("it needs no new signature: its label %s is gone; put it back with %s", annotations.LabelKind, intent.LabelAgain(cm.Namespace, cm.Name, annotations.LabelKind, annotations.KindRun))
 	}
 	return "", fmt.Errorf("it is nothing that the agent writes: its label %s is %q", annotations.LabelKind, document.Cut(cm.Labels[annotations.LabelKind], 40))

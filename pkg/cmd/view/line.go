@@ -80,9 +80,13 @@ func Texts(lines []Line) []string {
 	return out
 }
 
-// RunResource is a run as something that commands are given for.
+// RunResource is a run as something that commands are given for; none that the run would not heed.
 func RunResource(r Run) Resource {
-	return Resource{Kind: annotations.KindRun, Namespace: r.Run.Namespace, Name: r.Run.Name, Plan: r.Run.Plan, Question: firstOf(Questions(r)), Resumes: resumable(r)}
+	of := Resource{Kind: annotations.KindRun, Namespace: r.Run.Namespace, Name: r.Run.Name, Plan: r.Run.Plan}
+	if !r.Unheard {
+		of.Question, of.Resumes = firstOf(Questions(r)), resumable(r)
+	}
+	return of
 }
 
 // resumable is a run that goes on when somebody resumes it; empty: it does not wait for that.

@@ -108,17 +108,25 @@ type NodeClaim struct {
 	Alone                         string    // for a plan whose run the agent leaves alone: that run
 	Elsewhere                     bool      // for a plan of another cluster, whose agent goes on with the node
 	Unseen                        bool      // for a plan whose runs could not be read: one may have the node
+	Gone                          bool      // for a plan that does not exist any more
 }
 
-// NodeClaims are the claims on nodes, by node. alone are the runs that the agent leaves alone, by their
-// plans as claimants.
-func NodeClaims(list []*corev1.Node, rollings []StepClaim, unseen UnseenRuns, alone map[string]string) []NodeClaim {
+// NodeUse is what is known of what runs are at on nodes.
+type NodeUse struct {
+	Steps  []StepClaim
+	Unseen UnseenRuns        // of these, no steps are known
+	Alone  map[string]string // runs that the agent leaves alone, by their plans as claimants
+	Gone   []string          // plans that nodes are cordoned for and that do not exist, as claimants
+}
+
+// NodeClaims are the claims on nodes, by node.
+func NodeClaims(list []*corev1.Node, use NodeUse) []NodeClaim {
 	var out []NodeClaim
 	for _, n := range list {
 		facts := annotations.Node(n)
 		out = append(out, requestClaims(facts)...)
 		var plans []string
-		for _, r := range rollings {
+		for _, r := range use.Steps {
 			if r.Node == n.Name && r.Phase != "" {
 				plans = append(plans, r.Claimant())
 				c := NodeClaim{Node: n.Name, By: nodes.ClaimantName(r.Claimant()), Phase: string(r.Phase), Reason: fmt.Sprintf("run %s, step %s", r.Run.Run.Name, r.Path)}
@@ -131,7 +139,7 @@ func NodeClaims(list []*corev1.Node, rollings []StepClaim, unseen UnseenRuns, al
 				out = append(out, c)
 			}
 		}
-		out = append(out, leftClaims(facts, plans, unseen, alone)...)
+		out = append(out, leftClaims(facts, plans, use)...)
 	}
 	return out
 }
@@ -163,14 +171,15 @@ func requestClaim(node string, a nodes.Asked) NodeClaim {
 
 // leftClaims are the plans for which a node is cordoned although no rollout of theirs has it, as far as
 // that is seen. A node that somebody has uncordoned is cordoned for nobody.
-func leftClaims(n nodes.Node, rolling []string, unseen UnseenRuns, alone map[string]string) []NodeClaim {
+func leftClaims(n nodes.Node, rolling []string, use NodeUse) []NodeClaim {
 	if n.Cordon == nil || !n.Unschedulable {
 		return nil
 	}
 	var out []NodeClaim
 	for _, by := range n.Cordon.By {
 		if nodes.IsPlan(by) && !slices.Contains(rolling, by) {
-			left := NodeClaim{Node: n.Name, By: nodes.ClaimantName(by), Phase: "Cordoned", Since: n.Cordon.At, Alone: alone[by], Elsewhere: nodes.IsElsewhere(by), Unseen: !nodes.IsElsewhere(by) && unseen.Of(by)}
+			left := NodeClaim{Node: n.Name, By: nodes.ClaimantName(by), Phase: "Cordoned", Since: n.Cordon.At, Alone: use.Alone[by], Elsewhere: nodes.IsElsewhere(by), Unseen: !nodes.IsElsewhere(by) && use.Unseen.Of(by)}
+			left.Gone = !left.Elsewhere && left.Alone == "" && !left.Unseen && slices.Contains(use.Gone, by)
 			left.Reason = leftReason(left)
 			out = append(out, left)
 		}
@@ -186,6 +195,8 @@ func leftReason(c NodeClaim) string {
 		return "the agent leaves its run " + c.Alone + " alone"
 	case c.Unseen:
 		return RunsUnseen
+	case c.Gone:
+		return "there is no such plan any more: nobody else uncordons it"
 	}
 	return "no run of that has it now"
 }
@@ -223,6 +234,12 @@ type Node struct {
 	Unseen     UnseenRuns        // of these, no StepClaims are known
 	Alone      map[string]string // runs that the agent leaves alone, by their plans as claimants
 	Gone       []string          // plans that it is cordoned for and that do not exist, as claimants
+	Cordoners  []annotations.CordonWriter
+}
+
+// Use is what is known of what runs are at on it.
+func (n Node) Use() NodeUse {
+	return NodeUse{Steps: n.StepClaims, Unseen: n.Unseen, Alone: n.Alone, Gone: n.Gone}
 }
 
 // CordonedFor are the plans of this cluster for which a node is cordoned.
@@ -252,7 +269,7 @@ func ClaimsOfNode(n Node) []NodeClaim {
 	for _, r := range n.StepClaims {
 		out = append(out, NodeClaim{Node: n.Name, By: nodes.ClaimantName(r.Claimant()), Phase: r.Words(), Reason: "run " + r.Run.Run.Name})
 	}
-	return append(out, leftClaims(n.Node, holdersOf(n.StepClaims), n.Unseen, n.Alone)...)
+	return append(out, leftClaims(n.Node, holdersOf(n.StepClaims), n.Use())...)
 }
 
 // ClaimantNames are claimants as people say them.

@@ -118,6 +118,7 @@ func TestTheTableOfClaims(t *testing.T) {
 		steps  []view.StepClaim
 		unseen view.UnseenRuns
 		alone  map[string]string
+		gone   []string
 		want   []view.NodeClaim
 	}{
 		{name: "nobody", node: cmdtest.Node("a")},
@@ -159,6 +160,14 @@ func TestTheTableOfClaims(t *testing.T) {
 			},
 		},
 		{
+			name: "whose plan does not exist any more", node: cmdtest.Node("a", given("plan:shop/roll")), gone: []string{"plan:shop/roll"},
+			want: []view.NodeClaim{{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "there is no such plan any more: nobody else uncordons it", Since: tenMinutesAgo, Gone: true}},
+		},
+		{
+			name: "whose plan does not exist any more, and whose runs cannot be read", node: cmdtest.Node("a", given("plan:shop/roll")), gone: []string{"plan:shop/roll"}, unseen: view.UnseenRuns{Some: true},
+			want: []view.NodeClaim{{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "whether a run of that has it now cannot be seen", Since: tenMinutesAgo, Unseen: true}},
+		},
+		{
 			name: "whose run the agent leaves alone", node: cmdtest.Node("a", given("plan:shop/roll")), alone: map[string]string{"plan:shop/roll": "maint-run-roll-x"},
 			want: []view.NodeClaim{{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "the agent leaves its run maint-run-roll-x alone", Since: tenMinutesAgo, Alone: "maint-run-roll-x"}},
 		},
@@ -173,7 +182,7 @@ func TestTheTableOfClaims(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, view.NodeClaims([]*corev1.Node{c.node}, c.steps, c.unseen, c.alone)); diff != "" {
+			if diff := cmp.Diff(c.want, view.NodeClaims([]*corev1.Node{c.node}, view.NodeUse{Steps: c.steps, Unseen: c.unseen, Alone: c.alone, Gone: c.gone})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

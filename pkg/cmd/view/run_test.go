@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/stuck"
 )
 
 func TestWhichStepsAWordMeans(t *testing.T) {
@@ -124,12 +125,17 @@ func TestWhatALineIsAbout(t *testing.T) {
 	asking := cmdtest.AskingOf(cmdtest.Asking("ask"), cmdtest.Asking("again"))
 	quiet := cmdtest.RunOf(cmdtest.Record("dump", "job", run.StepRunning))
 	cm := cmdtest.Plan("orders", "")
+	unclaimed := cmdtest.Plan("p", "", cmdtest.Noting(annotations.StatusConditions, `[{"type":"RunStuck","status":"True","reason":"Stuck","message":"`+stuck.CannotGoOn("maint-run-p-x", stuck.NoOpenEntry)+`","lastTransitionTime":"2026-11-20T00:00:00Z"}]`))
+	unheard := view.Answered(asking, unclaimed)
+	torn := view.Answered(cmdtest.RunOf(cmdtest.Record("hold", "suspend", run.StepRunning)), unclaimed)
 	for _, c := range []struct {
 		name      string
 		got, want view.Resource
 		key       string
 	}{
 		{"a run that asks", view.RunResource(asking), view.Resource{Kind: "run", Namespace: "shop", Name: "maint-run-p-x", Plan: "p", Question: "maint-run-p-x/ask"}, "run/shop/maint-run-p-x"},
+		{"a run that asks, and takes no answer", view.RunResource(unheard), view.Resource{Kind: "run", Namespace: "shop", Name: "maint-run-p-x", Plan: "p"}, "run/shop/maint-run-p-x"},
+		{"a run that is suspended, and takes no answer", view.RunResource(torn), view.Resource{Kind: "run", Namespace: "shop", Name: "maint-run-p-x", Plan: "p"}, "run/shop/maint-run-p-x"},
 		{"a run that asks nothing", view.RunResource(quiet), view.Resource{Kind: "run", Namespace: "shop", Name: "maint-run-p-x", Plan: "p"}, "run/shop/maint-run-p-x"},
 		{"a plan of which the second run asks", view.PlanResource(view.Plan{Object: cm, Active: []view.Run{quiet, asking}}), view.Resource{Kind: "plan", Namespace: "shop", Name: "orders", Question: "maint-run-p-x/ask"}, "plan/shop/orders"},
 		{"a plan without a run", view.PlanResource(view.Plan{Object: cm}), view.Resource{Kind: "plan", Namespace: "shop", Name: "orders"}, "plan/shop/orders"},

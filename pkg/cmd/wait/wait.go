@@ -146,15 +146,10 @@ func (o *options) many(ctx context.Context, k *factory.Cluster) error {
 	if err := o.faults.Err(); err != nil {
 		return err
 	}
-	home := o.Elsewhere
-	defer func() { o.Elsewhere = home }()
-	return choice.Each(ctx, len(plans), false, func(i int) (string, error) {
-		cm, single := plans[i], *o
-		if o.everywhere { // suggested commands name it
-			o.Elsewhere = cm.Namespace
-		}
+	return choice.Each(ctx, o.Factory, choice.Chosen{Everywhere: o.everywhere}, plans, choice.Object, func(cm *corev1.ConfigMap) error {
+		single := *o
 		single.name = cm.Labels[annotations.LabelKind] + "/" + cm.Name
-		return choice.Name(cm, o.everywhere), single.one(ctx, k.In(cm.Namespace))
+		return single.one(ctx, k.In(cm.Namespace))
 	})
 }
 

@@ -164,6 +164,7 @@ const answeredFor = 10 * time.Second
 func (f *follower) answered(r *view.Run) view.Run {
 	without := *r
 	*r = view.Answered(*r, f.plans.ConfigMap(f.plan.Namespace, f.plan.Name))
+	without.Unheard = r.Unheard
 	if said := r.AnswersSaid(); said != f.answers {
 		f.answers, f.since = said, f.env.Now()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
@@ -45,7 +46,7 @@ func (s *Screen) print(picture []string, lines []print.Update) {
 		}
 		picture = s.fitting(picture)
 		for _, l := range picture {
-			fmt.Fprintln(s.Env.Out, print.CutLine(l, s.Env.Size.Columns, s.Env.Mark))
+			fmt.Fprintln(s.Env.Out, terminal.CutLine(l, s.Env.Size.Columns, s.Env.Mark))
 		}
 		s.drawn = len(picture)
 		return

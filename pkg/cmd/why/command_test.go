@@ -397,7 +397,21 @@ func TestWhyOfANodeSaysWhatTheAgentSaysOfItself(t *testing.T) {
 			if got := o.Maint("why", "node/a"); !strings.Contains(got.Out, c.want) {
 				t.Errorf("%+v", got)
 			}
+			o.Forbids("list", "nodes", "")
+			if strings.HasPrefix(c.want, "1. ") {
+				if got := o.Maint("why", "node/a"); got.Code != 3 || !strings.Contains(got.Out, c.want) {
+					t.Errorf("to whoever may not list nodes it says %+v", got)
+				}
+			}
 		})
+	}
+}
+
+func TestWhyOfANodeThatSomebodyCordonedSaysSoToWhomeverMayReadLittle(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true }))
+	o.Forbids("list", "nodes", "")
+	if got := o.Maint("why", "node/a"); got.Code != 0 || !strings.Contains(got.Out, "cordoned, not by us: it stays so after any maintenance; 'kubectl uncordon a' opens it\nnothing is in the way\n") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -139,7 +139,7 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 		return
 	}
 	if n.Cordon == nil {
-		out.stands("%s", q.cordonedByOthers(v, n.Name))
+		out.stands("cordoned, %s", v.CordonedByOthers(n.Name, q.cordoners))
 		return
 	}
 	for _, by := range n.Cordon.By {
@@ -171,17 +171,6 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 			)
 		}
 	}
-}
-
-// cordonedByOthers says who cordoned a node that is not cordoned for maintenance, as far as its managed
-// fields tell.
-func (q nodeQuestion) cordonedByOthers(v print.Printer, name string) string {
-	who := "not by us"
-	if n := len(q.cordoners); n > 0 {
-		by := q.cordoners[n-1]
-		who += ", but by " + by.Manager + " at " + v.When(by.At)
-	}
-	return fmt.Sprintf("cordoned, %s: it stays so after any maintenance; 'kubectl uncordon %s' opens it", who, name)
 }
 
 func (a *nodeAnswer) add(what, remedy string) {
@@ -353,10 +342,13 @@ func (q nodeQuestion) limit(name string) string {
 	return fmt.Sprintf("spec.nodes.%s in the agent's configuration (ConfigMap %s/%s)", name, q.agent.Namespace, annotations.AgentConfigName)
 }
 
+// clocksAgree is what ends a doubt of the agent's clock.
+const clocksAgree = "it goes on when the clocks of the agent and the API server agree again"
+
 func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) string {
 	text, next := "it stays so until somebody changes it", cmp.Or(wait.Next, n.Gate.Next)
 	if q.rules.doubt != "" {
-		return "it goes on when the clocks of the agent and the API server agree again"
+		return clocksAgree
 	}
 	switch {
 	case n.Gate.Permitted: // for work that takes less time
@@ -513,19 +505,34 @@ func (o *whyOptions) toldOf(ctx context.Context, k *factory.Cluster, agent facto
 		return out
 	}
 	q, v, n := nodeQuestion{agent: agent, bears: object.Annotations}, print.New(o.Env, o.Zone), annotations.Node(object)
+	_, q.rules = readRules(ctx, k, agent.Namespace)
 	q.fullNode(&out, n, nodes.Ranking{})
 	for _, a := range n.Asked {
-		said := a.Request.Requestor + ": " + v.Asked(&a)
-		if !a.Gone && (a.Status == nil || a.Status.Phase == nodes.Pending) {
-			out.add(said, "it goes on by itself then; "+v.Suggest().ReleaseFor(n.Name, a.Request.Requestor)+" takes it back")
-			continue
-		}
-		out.stands("%s", said)
-		if !a.Gone {
-			q.holding(&out, v, n, a)
-		}
+		q.told(&out, v, n, a)
+	}
+	if n.Unschedulable && n.Cordon == nil {
+		out.stands("cordoned, %s", v.CordonedByOthers(n.Name, annotations.CordonWriters(object)))
 	}
 	return out
+}
+
+// told is what the agent says of one request, and of itself where that keeps it from the request.
+func (q nodeQuestion) told(out *nodeAnswer, v print.Printer, n nodes.Node, a nodes.Asked) {
+	requestor, pending := a.Request.Requestor, a.Status == nil || a.Status.Phase == nodes.Pending
+	takesBack := v.Suggest().ReleaseFor(n.Name, requestor) + " takes it back"
+	switch {
+	case a.Gone:
+		out.stands("%s: %s", requestor, v.Asked(&a))
+	case q.rules.withheld != "":
+		out.add(requestor+": "+v.Told(q.rules.withheld), takesBack)
+	case pending && q.rules.doubt != "":
+		out.add(requestor+": "+v.Told(q.rules.doubt), clocksAgree+"; "+takesBack)
+	case pending:
+		out.add(requestor+": "+v.Asked(&a), "it goes on by itself then; "+takesBack)
+	default:
+		out.stands("%s: %s", requestor, v.Asked(&a))
+		q.holding(out, v, n, a)
+	}
 }
 
 // reportNode says what is in the way of a node.
