@@ -132,6 +132,11 @@ func TestUIDsStayWhileAnEndMoves(t *testing.T) {
 	if endless.uid() != later.uid() {
 		t.Error("a pause has another UID a week later")
 	}
+	reopened := endless
+	reopened.Note = "sale"
+	if endless.uid() == reopened.uid() {
+		t.Error("two freezes of a policy at once share a UID")
+	}
 	other := page(func(p *Page) { p.Entries[0].Owner.Namespace = "else" })
 	if uids(other)[1] == was[1] {
 		t.Error("policies of one name in two namespaces share a UID")

@@ -30,12 +30,21 @@ func manyPlans(plans, namespaces int) Page {
 	return p
 }
 
+// twoThousand are so many plans, and fewer where tests are to be short.
+func twoThousand() int {
+	if testing.Short() {
+		return 400
+	}
+	return 2000
+}
+
 func TestTwoThousandPlansFitOnAPage(t *testing.T) {
 	const most = 5 << 20 // bytes
+	plans := twoThousand()
 	for _, namespaces := range []int{1, 20, 400} {
-		p, lane, count := manyPlans(2000, namespaces), "each namespace", 2000/namespaces
+		p, lane, count := manyPlans(plans, namespaces), "each namespace", plans/namespaces
 		if namespaces > mostLanes {
-			lane, count = "all", 2000
+			lane, count = "all", plans
 		}
 		html, svg := p.HTML(), p.SVG()
 		if len(html) > most || len(svg) > most {
@@ -43,7 +52,7 @@ func TestTwoThousandPlansFitOnAPage(t *testing.T) {
 		}
 		t.Logf("in %d namespaces the page has %d KiB, the picture %d KiB", namespaces, len(html)>>10, len(svg)>>10)
 		for _, text := range []string{html, svg} {
-			if !strings.Contains(text, "2000 plans: one lane for "+lane+", choose a namespace with -n, or plans with -l") {
+			if !strings.Contains(text, fmt.Sprintf("%d plans: one lane for %s, choose a namespace with -n, or plans with -l", plans, lane)) {
 				t.Error("nobody is told that plans were folded")
 			}
 			if !strings.Contains(text, fmt.Sprintf("%d plans", count)) {
@@ -82,6 +91,21 @@ func TestPlansAreFoldedWhereNobodyLooksThroughThem(t *testing.T) {
 	}
 	if many.Owners[1].Kind != "plan" || many.Entries[1].Note != "" {
 		t.Error("the page that was given has changed")
+	}
+}
+
+func TestWhereThereAreManyNamespacesAllPlansAreOne(t *testing.T) {
+	for namespaces, c := range map[int]struct {
+		owner Owner
+		note  string // of the first plan
+	}{
+		mostLanes:     {Owner{KindPlans, "team-00", "2 plans"}, "plan-0000"},
+		mostLanes + 1: {Owner{KindPlans, "", "201 plans in 201 namespaces"}, "team-00/plan-0000"},
+	} {
+		got := manyPlans(mostLanes+1, namespaces).folded()
+		if got.Owners[1] != c.owner || got.Entries[1].Owner != c.owner || got.Entries[1].Note != c.note {
+			t.Errorf("of %d namespaces: %+v, the first is %+v", namespaces, got.Owners[1], got.Entries[1])
+		}
 	}
 }
 

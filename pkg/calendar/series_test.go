@@ -53,7 +53,7 @@ func told(t *testing.T, feed string) []string {
 
 func TestAFeedOfManyPlansIsSmallAndSaysTheSame(t *testing.T) {
 	const most = 2 << 20 // bytes
-	p := manyPlans(2000, 20)
+	p := manyPlans(twoThousand(), 20)
 	nights := Owner{"hibernate-plan", "team-00", "nights"}
 	p.Owners = append(p.Owners, nights)
 	for at := p.From; at.Before(p.To); at = at.AddDate(0, 0, 1) { // nights and weekends begin at the same time of day
@@ -105,10 +105,20 @@ func uidsOf(t *testing.T, feed string) map[string]bool {
 	return out
 }
 
+func TestOfFewPlansEachEntryIsAnEvent(t *testing.T) {
+	p := manyPlans(mostLanes, 2)
+	if got := strings.Count(p.ICS(), "BEGIN:VEVENT"); got != len(p.Entries) {
+		t.Errorf("%d entries are %d events", len(p.Entries), got)
+	}
+}
+
 // Delays that differ from day to day are told on each of them.
 func TestSlotsThatDifferStaySingle(t *testing.T) {
 	p := manyPlans(mostLanes+1, 2)
 	before := strings.Count(p.ICS(), "BEGIN:VEVENT")
+	if before != mostLanes+2 { // each plan, and the policy
+		t.Errorf("what is the same each day is %d events", before)
+	}
 	jittered, days := p.Owners[1], 0
 	for i := range p.Entries {
 		if p.Entries[i].Owner == jittered {
@@ -137,6 +147,7 @@ func TestSeriesOfDays(t *testing.T) {
 		"one day of a week":                   {of("01", "08", "15"), "FREQ=WEEKLY;BYDAY=SU;COUNT=3", ""},
 		"a day that is left out":              {of("01", "08", "22"), "FREQ=WEEKLY;BYDAY=SU;COUNT=4", "20260315T020000Z"},
 		"two are told apart":                  {of("01", "08"), "", ""},
+		"as many are left out as are told":    {of("01", "02", "16"), "FREQ=WEEKLY;BYDAY=MO,SU;COUNT=6", "20260308T020000Z 20260309T020000Z 20260315T020000Z"},
 		"more would be left out than is told": {of("01", "02", "31"), "", ""},
 	} {
 		rule, except, _ := c.s.rule()

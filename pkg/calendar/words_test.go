@@ -200,6 +200,8 @@ func TestWhatTheFeedSaysOfAnEntry(t *testing.T) {
 		{Entry{Kind: Freeze, Note: "sale"}, "night: frozen: sale", "Freeze of policy shop/night\\nsale", "CONFIRMED"},
 		{Entry{Kind: Slot}, "night", "Slot of policy shop/night", "CONFIRMED"},
 		{Entry{Kind: Slot, Idle: true, Note: "skipped"}, "night (does not start)", "Idle slot of policy shop/night\\nskipped", "TENTATIVE"},
+		{Entry{Kind: Sleep}, "night: asleep", "Sleep of policy shop/night", "CONFIRMED"},
+		{Entry{Kind: Sleep, Idle: true}, "night (does not sleep)", "Idle sleep of policy shop/night", "TENTATIVE"},
 		{Entry{Kind: Window, Unbegun: true, Unending: true}, "night: change permitted", "Window of policy shop/night\\nIt began before this calendar does.\\nIt goes on after this calendar ends.", "CONFIRMED"},
 	} {
 		c.entry.Owner, c.entry.Start, c.entry.End = night, utc("2026-03-25 09:00"), utc("2026-03-25 10:00")
@@ -237,5 +239,13 @@ func TestOfACrowdedDayTheTableSaysOneLine(t *testing.T) {
 		if got := fmt.Sprintf("%d lines, %s", len(rows), rows[0].What); got != want {
 			t.Errorf("%d slots: %s, want %s", n, got, want)
 		}
+	}
+	folded := Owner{KindPlans, "shop", "201 plans"}
+	p := Page{Zone: "UTC", Owners: []Owner{folded}}
+	for _, at := range []string{"2026-03-25 09:00", "2026-03-25 10:00", "2026-03-26 09:00"} {
+		p.Entries = append(p.Entries, Entry{Kind: Slot, Owner: folded, Start: utc(at), End: utc(at)})
+	}
+	if rows := p.rows(time.UTC); len(rows) != 2 || rows[0].What != "2 slots" || rows[1].What != "slot" {
+		t.Errorf("of many plans: %+v", rows)
 	}
 }

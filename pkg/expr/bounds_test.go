@@ -152,6 +152,9 @@ func TestTheExpressionsOfAStepAreBoundedTogether(t *testing.T) {
 	if _, err := expr.Expand(fill(3, dear), vars()); err != nil {
 		t.Errorf("a few that are dear: %v", err)
 	}
+	if _, err := expr.Expand(fill(expr.MaxExpressions, "${lists.range(30).all(a, a >= 0)}"), vars()); err != nil {
+		t.Errorf("a thousand that cost nearly all that they may: %v", err)
+	}
 	began := time.Now()
 	_, err := expr.Expand(fill(expr.MaxExpressions, dear), vars())
 	if err == nil || !strings.Contains(err.Error(), "all expressions of a step together may cost 200000") {

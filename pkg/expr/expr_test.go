@@ -111,6 +111,10 @@ func TestExpandRefuses(t *testing.T) {
 		got, err := expr.Expand(in, vars())
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s gives %v, %v", in, got, err)
+			continue
+		}
+		if strings.Contains(err.Error(), "all expressions of a step") {
+			t.Errorf("%s: what one says is blamed on all: %v", in, err)
 		}
 	}
 }
@@ -231,6 +235,14 @@ func TestIsTemplate(t *testing.T) {
 	for s, want := range map[string]bool{"": false, "a": false, "${a}": true, "$${a}": false, "$${a} ${b}": true, "${a": true, "$": false, "{a}": false} {
 		if got := expr.IsTemplate(s); got != want {
 			t.Errorf("%q: %v", s, got)
+		}
+	}
+}
+
+func TestTheExpressionsInATextAreFound(t *testing.T) {
+	for s, want := range map[string][]string{"": nil, "a": nil, "${a}": {"a"}, "x ${ a } y ${b}": {"a", "b"}, "$${a} ${b}": {"b"}, "${a} ${b": nil} {
+		if diff := cmp.Diff(want, expr.InText(s)); diff != "" {
+			t.Errorf("%q: %s", s, diff)
 		}
 	}
 }

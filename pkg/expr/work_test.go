@@ -56,7 +56,9 @@ func TestNoExpressionTakesLong(t *testing.T) {
 }
 
 func TestASearchThatIsTooMuchSaysSo(t *testing.T) {
-	vars := map[string]any{"text": strings.Repeat("a", 300_000), "pattern": strings.Repeat("(a|b)", 1000), "list": make([]any, 500)}
+	const most = 64 << 20
+	longer := strings.Repeat("a", most+1)
+	vars := map[string]any{"text": strings.Repeat("a", 300_000), "pattern": strings.Repeat("(a|b)", 1000), "list": make([]any, 500), "most": longer[1:], "longer": longer}
 	for text, want := range map[string]string{
 		"text.matches('(a|a){900}b')":                              "cost limit exceeded",
 		"text.matches('^a')":                                       "",
@@ -65,10 +67,29 @@ func TestASearchThatIsTooMuchSaysSo(t *testing.T) {
 		"list.distinct().size()":                                   "cost limit exceeded",
 		"text.indexOf('b') + 0":                                    "",
 		"list.all(x, text.size() > 0)":                             "it looks at more than 64 MiB of values",
+		"most.size() > 0":                                          "",
+		"longer.size() > 0":                                        "it looks at more than 64 MiB of values",
 	} {
 		_, err := expr.Value(text, vars)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%.60s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestWhichPatternsAreCompiled(t *testing.T) {
+	const instructions = "a{1000}b{1000}c{499}d" // two for each letter that is repeated, one for the last, and one for all
+	for name, c := range map[string]struct{ pattern, want string }{
+		"as many letters as it may have":           {strings.Repeat("a", expr.MaxLength), ""},
+		"one letter more":                          {strings.Repeat("a", expr.MaxLength+1), "a pattern may have at most 4096 characters, this one has 4097"},
+		"as many instructions as it may have":      {instructions, ""},
+		"one instruction more":                     {instructions + "d", "stands for more than 5000 instructions"},
+		"an instruction more, by what is repeated": {"a{1000}b{1000}c{500}", "stands for more than 5000 instructions"},
+		"no regular expression":                    {"(", "missing closing )"},
+	} {
+		re, err := expr.CompilePattern(c.pattern)
+		if c.want == "" && (err != nil || re.String() != c.pattern) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }
@@ -81,6 +102,7 @@ func TestSearchesFindWhatTheyAreToFind(t *testing.T) {
 		"'äöü€x'.indexOf('x')": int64(4), "'äöüäöü'.indexOf('ö', 2)": int64(4), "''.indexOf('a')": int64(-1), "''.indexOf('')": int64(0),
 		"'hello'.lastIndexOf('')": int64(5), "'hello'.lastIndexOf('l')": int64(3), "'hello'.lastIndexOf('l', 2)": int64(2), "'hello'.lastIndexOf('x')": int64(-1),
 		"'hello'.lastIndexOf('', 9)": int64(5), "'hello'.lastIndexOf('', 2)": int64(2), "'hello'.lastIndexOf('o', 9)": int64(-1), "'hello'.lastIndexOf('o', 4)": int64(4),
+		"'hello'.lastIndexOf('o', 5)": int64(-1), "'hello'.lastIndexOf('hello')": int64(0), "'hello'.lastIndexOf('h')": int64(0), "'hello'.indexOf('o', 5)": int64(-1),
 		"'hello'.lastIndexOf('lo', 3)": int64(3), "'hello'.lastIndexOf('lo', 2)": int64(-1), "'hello'.lastIndexOf('hellohello')": int64(-1),
 		"'äöüäöü'.lastIndexOf('ö')": int64(4), "'äöüäöü'.lastIndexOf('öü', 3)": int64(1), "''.lastIndexOf('a')": int64(-1), "''.lastIndexOf('')": int64(0),
 		"[1, 2, 2, 3, 3, 3].distinct() == [1, 2, 3]": true, "['b', 'b', 'c', 'a', 'c'].distinct() == ['b', 'c', 'a']": true, "[].distinct().size()": int64(0),

@@ -43,6 +43,9 @@ func TestWhatWasMadeAnewWithItsPlanIsAdopted(t *testing.T) {
 func TestWhatMayStillComeIsNotGone(t *testing.T) {
 	now := time.Date(2026, 3, 4, 1, 0, 0, 0, time.UTC)
 	r := Record{Resources: []Resource{{ID: "web", UID: "u1", AsleepAt: &now}, {ID: "db", UID: "2", Left: goneForGood}}}
+	if s := r.ToWake([]Observation{sight(0, 0)}, now).Expecting(r, now, now.Add(time.Minute)); s.Record.Resources[0].WokenAt == nil || !s.Again.IsZero() {
+		t.Errorf("what has come is waited for: %s, again %s", said(s), s.Again)
+	}
 	for name, c := range map[string]struct {
 		until time.Time
 		left  string

@@ -73,6 +73,7 @@ func TestEachBoundOfAPlanIsAtItsBound(t *testing.T) {
 		"exceptions":            {[]string{hours + target + "exceptions: " + many(MaxExceptions, yearly)}, hours + target + "exceptions: " + many(MaxExceptions+1, yearly), "spec.exceptions: has 51"},
 		"exceptions that meet":  {[]string{hours + target + "exceptions: [" + yearly(1) + ", " + yearly(0) + "]", hours + target + "exceptions: [" + yearly(0) + ", " + yearly(1) + "]"}, hours + target + "exceptions: [" + yearly(0) + ", " + yearly(0) + "]", "spec.exceptions[1]: is valid at the same time"},
 		"exceptions of which the first has no end": {nil, hours + target + "exceptions: [{type: suspend, validFrom: \"2026-01-01T00:00:00Z\"}, " + suspended(0, "") + "]", "spec.exceptions[0].validUntil: is missing"},
+		"exceptions of which one has no beginning": {nil, hours + target + "exceptions: [{type: suspend, validUntil: \"2027-01-01T00:00:00Z\"}, " + suspended(0, "") + "]", "spec.exceptions[0].validFrom: is missing"},
 		"exceptions of which the last has no end":  {nil, hours + target + "exceptions: [" + suspended(0, "") + ", {type: suspend, validFrom: \"2026-01-01T00:00:00Z\"}]", "spec.exceptions[1].validUntil: is missing"},
 		"a reason":               {[]string{hours + target + "exceptions: [" + suspended(0, ", reason: "+strings.Repeat("x", MaxReason)) + "]"}, hours + target + "exceptions: [" + suspended(0, ", reason: "+strings.Repeat("x", MaxReason+1)) + "]", "spec.exceptions[0].reason: has 1025 bytes"},
 		"a lead time":            {[]string{hours + target + "exceptions: [" + suspended(0, ", leadTime: 1s") + "]"}, hours + target + "exceptions: [" + suspended(0, ", leadTime: 0s") + "]", "spec.exceptions[0].leadTime: must be longer than 0s"},
@@ -145,6 +146,9 @@ func TestWhatAPlanSaysByDefault(t *testing.T) {
 	}
 	if len(plain.Checks()) != 0 || len(said.Checks()) != 2 {
 		t.Errorf("%d and %d health checks", len(plain.Checks()), len(said.Checks()))
+	}
+	if got := (Spec{HealthChecks: []any{"all", map[string]any{"selektor": "a"}, map[string]any{"all": true}}}).Checks(); len(got) != 1 {
+		t.Errorf("what cannot be read is a health check: %v", got)
 	}
 }
 

@@ -79,11 +79,10 @@ func Decide(f Facts) Decision {
 	}
 	d.spec = d.ordering()
 	d.order = OrderOf(d.spec)
-	switch {
-	case f.Sleep && (len(d.records) > 0 || f.Forbidden == "" && !f.Keep): // one goes on, or may begin
+	if f.Sleep {
 		d.begin()
 		d.advance(Shutdown)
-	case len(d.records) > 0 && !f.Sleep:
+	} else {
 		d.advance(Wake)
 	}
 	d.close()

@@ -104,6 +104,9 @@ func told(d Decision) []string {
 	for _, name := range d.Closed {
 		out = append(out, "close "+name)
 	}
+	if d.Check {
+		out = append(out, "check")
+	}
 	if !d.Again.IsZero() {
 		out = append(out, "again in "+d.Again.Sub(evening).String())
 	}
@@ -199,7 +202,8 @@ func TestWhatIsDoneNext(t *testing.T) {
 		"a pause: what wakes wakes to the end":   {toldToWake(Strategy{}, "a b", "b Running", "a Pending").with(func(f *Facts) { f.Keep = true }), []string{"WakingUp: 0 of 2 targets are awake", "wake b"}},
 		"a pause: a failure waits, and no clock": {toldToWake(Strategy{}, "a", "a Failed").with(func(f *Facts) { f.Keep, f.Now = true, evening.Add(time.Hour) }), []string{"Error: a failed: boom"}},
 
-		"a policy forbids that it begins": {toldToSleep(Strategy{}, "a").with(func(f *Facts) { f.Forbidden = "release week" }), []string{"Active: does not fall asleep: release week"}},
+		"a policy forbids that it begins, and a pause": {toldToSleep(Strategy{}, "a").with(func(f *Facts) { f.Forbidden, f.Keep, f.Retry = "release week", true, true }), []string{"Active: does not fall asleep: release week"}},
+		"a policy forbids that it begins":              {toldToSleep(Strategy{}, "a").with(func(f *Facts) { f.Forbidden = "release week" }), []string{"Active: does not fall asleep: release week"}},
 		"a policy does not end what began": {toldToSleep(Strategy{}, "a b", "a Asleep", "b Pending").with(func(f *Facts) { f.Forbidden = "release week" }), []string{
 			"Hibernating: 1 of 2 targets sleep", "write b shutdown Running", "shutdown a", "shutdown b",
 		}},
@@ -217,17 +221,26 @@ func TestWhatIsDoneNext(t *testing.T) {
 			"Active: does not fall asleep: release week",
 		}},
 
+		"a policy forbids the next sleep, and all are awake": {toldToWake(Strategy{}, "a", "a Awake").with(func(f *Facts) { f.Forbidden = "release week" }), []string{
+			"Active: all targets are awake", "close a",
+		}},
+
 		"somebody asks for another attempt":  {toldToSleep(Strategy{}, "a b", "a Failed", "b Pending").with(func(f *Facts) { f.Retry = true }), []string{"Hibernating: 0 of 2 targets sleep", "write a shutdown Running", "write b shutdown Pending: waits for a", "shutdown a"}},
 		"of what was aborted, too":           {toldToSleep(dag, "app db", "db Asleep", "app Aborted").bestEffort().with(func(f *Facts) { f.Retry = true }), []string{"Hibernating: 1 of 2 targets sleep", "write app shutdown Running", "shutdown app", "shutdown db"}},
 		"of what does not wake":              {toldToWake(Strategy{}, "a", "a Failed").with(func(f *Facts) { f.Retry = true }), []string{"WakingUp: 0 of 1 targets are awake", "write a wake Running", "wake a"}},
 		"while it is paused: not of another": {toldToSleep(Strategy{}, "a", "a wake Failed").with(func(f *Facts) { f.Retry, f.Keep = true, true }), []string{"Error: a failed: boom", "write a wake Failed: boom"}},
 
-		"health checks come before it is Active": {toldToWake(Strategy{}, "a", "a Awake").checked(), []string{"WakingUp: all targets are awake; waits until they are healthy: not looked at yet"}},
-		"they have passed":                       {toldToWake(Strategy{}, "a", "a Awake").checked().with(func(f *Facts) { f.Health.Healthy = true }), []string{"Active: all targets are awake", "close a"}},
+		"health checks come before it is Active":    {toldToWake(Strategy{}, "a", "a Awake").checked(), []string{"WakingUp: all targets are awake; waits until they are healthy: not looked at yet", "check"}},
+		"without a cycle there is nothing to check": {toldToWake(Strategy{}, "a").checked(), []string{"Active: "}},
+		"they have passed":                          {toldToWake(Strategy{}, "a", "a Awake").checked().with(func(f *Facts) { f.Health.Healthy = true }), []string{"Active: all targets are awake", "close a"}},
 		"they fail for too long": {toldToWake(Strategy{}, "a", "a Awake").checked().with(func(f *Facts) { f.Now, f.Health.Unhealthy = evening.Add(24*time.Hour), "web is not ready" }), []string{
-			"Error: all targets are awake, and not healthy after " + HealthTimeout.String() + ": web is not ready",
+			"Error: all targets are awake, and not healthy after " + HealthTimeout.String() + ": web is not ready", "check",
 		}},
-		"a sleep does not wait for them": {toldToSleep(Strategy{}, "a", "a wake Awake").checked(), []string{"Hibernating: 0 of 1 targets sleep", "write a shutdown Running", "shutdown a"}},
+		"they fail as long as they may": {toldToWake(Strategy{}, "a", "a Awake").checked().with(func(f *Facts) { f.Now, f.Health.Unhealthy = evening.Add(HealthTimeout), "web is not ready" }), []string{
+			"WakingUp: all targets are awake; waits until they are healthy: web is not ready", "check",
+		}},
+		"they are not made while one still wakes": {toldToWake(Strategy{Type: Parallel}, "a b", "a Awake", "b Running").checked(), []string{"WakingUp: 1 of 2 targets are awake", "wake b"}},
+		"a sleep does not wait for them":          {toldToSleep(Strategy{}, "a", "a wake Awake").checked(), []string{"Hibernating: 0 of 1 targets sleep", "write a shutdown Running", "shutdown a"}},
 
 		"its restore data is gone: it is said": {toldToWake(Strategy{}, "a b").with(func(f *Facts) { f.Missing = []string{"a"} }), []string{
 			"Error: the restore data of a is gone: nobody knows how it was before it was put to sleep; wake it by hand, and say so with 'kubectl maint -n shop trigger nights'",
@@ -266,6 +279,73 @@ func diffOf(want, got []string) string {
 		return ""
 	}
 	return "want\n  " + strings.Join(want, "\n  ") + "\ngot\n  " + strings.Join(got, "\n  ")
+}
+
+// What passes of an operation write does not count: it is not a decision that writes it.
+func TestWhichChangesOfARecordAreWritten(t *testing.T) {
+	later := evening.Add(time.Second)
+	for name, c := range map[string]struct {
+		edit func(*Record)
+		want bool
+	}{
+		"none":                                 {func(*Record) {}, false},
+		"the same instant by another clock":    {func(r *Record) { r.StartedAt = new(evening.In(time.FixedZone("", 3600))) }, false},
+		"what is recorded of its resources":    {func(r *Record) { r.Resources = []Resource{{ID: "web"}} }, false},
+		"its operation":                        {func(r *Record) { r.Operation = Wake }, true},
+		"its state":                            {func(r *Record) { r.State = Asleep }, true},
+		"its attempts":                         {func(r *Record) { r.Attempts = 2 }, true},
+		"what it says":                         {func(r *Record) { r.Message = "waits for b" }, true},
+		"when it began":                        {func(r *Record) { r.StartedAt = &later }, true},
+		"that it began":                        {func(r *Record) { r.StartedAt = nil }, true},
+		"when it ended":                        {func(r *Record) { r.FinishedAt = &later }, true},
+		"when it is tried again":               {func(r *Record) { r.NotBefore = &later }, true},
+		"that it is tried again at an instant": {func(r *Record) { r.NotBefore = nil }, true},
+		"when it wakes":                        {func(r *Record) { r.Snapshot.WakeAt = &later }, true},
+	} {
+		was := Record{Operation: Shutdown, State: Running, Attempts: 1, Message: "boom", StartedAt: new(evening), FinishedAt: new(evening), NotBefore: new(evening), Snapshot: Snapshot{WakeAt: new(evening)}}
+		is := was
+		c.edit(&is)
+		if changed(was, is) != c.want || changed(is, was) != c.want {
+			t.Errorf("%s: it is written: %t", name, !c.want)
+		}
+	}
+}
+
+func TestHowManyTargetsBeginToSleep(t *testing.T) {
+	for name, c := range map[string]struct {
+		given story
+		want  int
+	}{
+		"all, where nothing sleeps":          {toldToSleep(Strategy{}, "a b"), 2},
+		"one that woke before the others":    {toldToSleep(Strategy{}, "a b", "a wake Awake", "b Asleep"), 1},
+		"none that is still waking":          {toldToSleep(Strategy{}, "a b", "a wake Running", "b wake Failed"), 0},
+		"none that falls asleep already":     {toldToSleep(Strategy{}, "a b", "a Running", "b Pending"), 0},
+		"one that is new, and no one else's": {toldToSleep(Strategy{}, "a b", "b Asleep", "c Asleep"), 1},
+	} {
+		f := c.given.facts
+		f.Spec, f.Records = c.given.spec, c.given.records
+		if got := f.Beginning(); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// What a wrong clock wrote keeps nothing waiting for longer than anything waits.
+func TestHowLongATargetIsLeftAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		until *time.Time
+		want  bool
+	}{
+		"it waits for nothing":         {nil, false},
+		"until now":                    {new(evening), false},
+		"for a second":                 {new(evening.Add(time.Second)), true},
+		"for as long as anything does": {new(evening.Add(longestPause)), true},
+		"for longer than anything":     {new(evening.Add(longestPause + time.Second)), false},
+	} {
+		if got := (Record{NotBefore: c.until}).Waits(evening); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
 }
 
 // What a decision wrote is what the next one rests on: the same again changes nothing.
@@ -332,16 +412,23 @@ func TestWhenItWakesIsKeptWithWhatSleeps(t *testing.T) {
 func TestATargetThatSleepsSaysWhatOfItDoesNot(t *testing.T) {
 	asleep := Record{Operation: Shutdown, State: Asleep, FinishedAt: &evening}
 	revived := []Resource{{ID: "web", Revived: 2, RevivedBy: "flux", NotBefore: new(evening.Add(5 * time.Minute))}}
+	five := make([]Resource, 5)
+	for i := range five {
+		five[i] = Resource{ID: string(rune('a' + i)), Left: "it is gone"}
+	}
 	for name, c := range map[string]struct {
 		resources []Resource
 		done      bool
 		want      string
 	}{
-		"all of it sleeps":               {[]Resource{{ID: "web", AsleepAt: &evening}}, true, ""},
-		"there is nothing":               {nil, true, "it selects nothing that is awake"},
-		"something puts it back":         {revived, false, "web: flux puts it back; it was put to sleep again 2 times, the next time not before 2026-03-02T20:05:00Z"},
-		"something did, and it sleeps":   {revived, true, "web: flux puts it back; it was put to sleep again 2 times, the next time not before 2026-03-02T20:05:00Z"},
-		"something is new, and may fall": {[]Resource{{ID: "web"}}, false, ""},
+		"all of it sleeps":                {[]Resource{{ID: "web", AsleepAt: &evening}}, true, ""},
+		"there is nothing":                {nil, true, "it selects nothing that is awake"},
+		"something puts it back":          {revived, false, "web: flux puts it back; it was put to sleep again 2 times, the next time not before 2026-03-02T20:05:00Z"},
+		"something did, and it sleeps":    {revived, true, "web: flux puts it back; it was put to sleep again 2 times, the next time not before 2026-03-02T20:05:00Z"},
+		"something did for the last time": {[]Resource{{ID: "web", AsleepAt: &evening, Revived: 1, RevivedBy: "flux"}}, true, ""},
+		"all that there was is gone":      {[]Resource{{ID: "web", Left: "it is gone"}}, true, "web: it is gone"},
+		"as many are gone as are told":    {five, true, "a: it is gone; b: it is gone; c: it is gone; d: it is gone; e: it is gone"},
+		"something is new, and may fall":  {[]Resource{{ID: "web"}}, false, ""},
 	} {
 		r := asleep
 		r.Resources, r.Message = c.resources, "what was said before"

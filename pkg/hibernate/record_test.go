@@ -89,10 +89,27 @@ func TestWhatIsRecordedOfAResource(t *testing.T) {
 			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 3", sight(0, 2)), sees(2, "done, web was 3 asleep", sight(0, 0)),
 			wakes(hour, "due web, web was 3 asleep woken", sight(0, 0)), wakes(hour+1, "due web, web was 3 asleep woken", sight(3, 1)), wakes(hour+2, "done, web was 3 asleep woken restored", sight(3, 3)),
 		},
-		"what sleeps already is nobody's":          {sees(0, "done", sight(0, 0))},
-		"what is on its way is waited for":         {sees(0, "", sight(0, 2)), sees(1, "done", sight(0, 0))},
-		"what is gone is not recorded":             {sees(0, "done", sight(3, 3, gone))},
-		"what is left out is not recorded":         {sees(0, "done", sight(3, 3, func(o *Observation) { o.LeftOut = "spot" }))},
+		"what sleeps already is nobody's":  {sees(0, "done", sight(0, 0))},
+		"what is on its way is waited for": {sees(0, "", sight(0, 2)), sees(1, "done", sight(0, 0))},
+		"what is gone is not recorded":     {sees(0, "done", sight(3, 3, gone))},
+		"what is left out is not recorded": {sees(0, "done", sight(3, 3, func(o *Observation) { o.LeftOut = "spot" }))},
+		"what is recorded sleeps, though it is left out by now": {
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 3", sight(3, 3, func(o *Observation) { o.LeftOut = "spot" })),
+		},
+		"its world knows it by its name alone": {
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0, uid(""))),
+		},
+		"another of the same name, and why it was left stays said": {
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), sees(2, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5)),
+			sees(3, "due web, web was 3 asleep left: somebody changed it while it slept; web was 7", sight(7, 7, uid("u2"))),
+		},
+		"another of the same name after it was awake again": {
+			sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3)), sees(2, "due web, web was 3 restored; web was 7", sight(7, 7, uid("u2"))),
+		},
+		"somebody changed it while it slept, and it is deleted then": {
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), sees(2, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5)),
+			wakes(3, "done, web was 3 asleep left: somebody changed it while it slept", sight(0, 0, gone)),
+		},
 		"one that is made meanwhile sleeps, too":   {sees(0, "done"), sees(1, "due web, web was 2", sight(2, 2))},
 		"it was changed before anything was done":  {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 5", sight(5, 3))},
 		"a change on the way is nobody's original": {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 3", sight(0, 3))},
@@ -101,8 +118,10 @@ func TestWhatIsRecordedOfAResource(t *testing.T) {
 			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep", Observation{ID: "web", UID: "u1", Unseen: errors.New("no answer")}),
 			wakes(3, "due web, web was 3 asleep woken", sight(0, 0)), wakes(4, "done, web was 3 asleep woken restored", sight(3, 3)),
 		},
-		"it never slept when it is to wake": {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3))},
-		"it wakes while it falls asleep":    {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "due web, web was 3 woken", sight(0, 2)), wakes(2, "done, web was 3 woken restored", sight(3, 3))},
+		"it never slept, and is not ready when it is to wake": {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 1))},
+		"it wakes while it falls asleep, and takes a while":   {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "due web, web was 3 woken", sight(0, 2)), wakes(2, "due web, web was 3 woken", sight(3, 1)), wakes(3, "done, web was 3 woken restored", sight(3, 3))},
+		"it never slept when it is to wake":                   {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3))},
+		"it wakes while it falls asleep":                      {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "due web, web was 3 woken", sight(0, 2)), wakes(2, "done, web was 3 woken restored", sight(3, 3))},
 		"it does not show yet that it was asked to sleep": {
 			sees(0, "due web, web was 3", sight(3, 3, late)), wakes(1, "web was 3", sight(3, 3, late)), wakes(2, "due web, web was 3 woken", sight(0, 2, late)), wakes(3, "done, web was 3 woken restored", sight(3, 3, late)),
 		},
@@ -263,6 +282,19 @@ func TestWhatIsLeftOutIsSaid(t *testing.T) {
 	want := "i-0: a spot instance; i-1: a spot instance; i-2: a spot instance; i-3: a spot instance; i-4: a spot instance; and 2 more"
 	if r.Message != want {
 		t.Errorf("it says %q", r.Message)
+	}
+}
+
+func TestOfWhatIsLeftOutOnlyTheFirstAreRecorded(t *testing.T) {
+	for n, want := range map[int]string{mostLeftOut: "20, the last i-19: spot", mostLeftOut + 1: "21, the last and others", mostLeftOut + 5: "21, the last and others"} {
+		var seen []Observation
+		for i := range n {
+			seen = append(seen, Observation{ID: fmt.Sprint("i-", i), Awake: true, LeftOut: "spot"})
+		}
+		out := Record{Operation: Shutdown}.ToSleep(seen, evening).Record.LeftOut
+		if got := fmt.Sprintf("%d, the last %s", len(out), out[len(out)-1]); got != want {
+			t.Errorf("of %d: %s, want %s", n, got, want)
+		}
 	}
 }
 

@@ -132,22 +132,55 @@ func TestSinceAndUntilAreWhatAWalkFinds(t *testing.T) {
 	}
 }
 
+// A record of another version may hold a plan that this one would not take.
+func TestWhatATimetableCannotRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*Spec)
+		want string
+	}{
+		"nothing":                     {func(*Spec) {}, ""},
+		"hours of no day":             {func(s *Spec) { s.Schedule.OffHours[0].Start = "25:00" }, "spec.schedule: "},
+		"a zone that is not there":    {func(s *Spec) { s.Schedule.Timezone = "Mars/Base" }, "spec.schedule: "},
+		"an exception of no hours":    {func(s *Spec) { s.Exceptions[1].OffHours = nil }, "spec.exceptions[1]: "},
+		"one with hours of no day":    {func(s *Spec) { s.Exceptions[1].OffHours[0].Start = "25:00" }, "spec.exceptions[1]: "},
+		"a suspend with such hours":   {func(s *Spec) { s.Exceptions[0].OffHours = []schedule.OffHours{{Start: "25:00", End: "06:00"}} }, "spec.exceptions[0]: "},
+		"one that begins at no time":  {func(s *Spec) { s.Exceptions[0].ValidFrom = "today" }, "spec.exceptions[0]: validFrom: "},
+		"one that ends at no instant": {func(s *Spec) { s.Exceptions[1].ValidUntil = "" }, "spec.exceptions[1]: validUntil: "},
+	} {
+		const from, until = "2026-03-02T00:00:00Z", "2026-03-04T00:00:00Z"
+		s := Spec{
+			Schedule:   Schedule{OffHours: []schedule.OffHours{{Start: "20:00", End: "06:00"}}},
+			Exceptions: []Exception{{Type: Suspend, ValidFrom: from, ValidUntil: until}, {Type: Extend, ValidFrom: from, ValidUntil: until, OffHours: []schedule.OffHours{{Start: "12:00", End: "13:00"}}}},
+		}
+		c.edit(&s)
+		_, err := NewTimetable(s)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
 func TestTheLeadTimeOfASuspend(t *testing.T) {
 	hours := nights + "\nexceptions: [{type: suspend, validFrom: \"2026-03-02T00:00:00Z\", validUntil: \"2026-03-04T00:00:00Z\", offHours: [{start: \"21:00\", end: \"02:00\"}], leadTime: 30m, reason: tests}]"
 	whole := nights + "\nexceptions: [{type: suspend, validFrom: \"2026-03-02T14:00:00Z\", validUntil: \"2026-03-04T00:00:00Z\", leadTime: 2h}]"
+	within := nights + "\nexceptions: [{type: suspend, validFrom: \"2026-03-02T14:00:00Z\", validUntil: \"2026-03-04T00:00:00Z\", offHours: [{start: \"20:00\", end: \"02:00\"}], leadTime: 2h}]"
 	for name, c := range map[string]struct {
 		plan, at, until string
 	}{
-		"long before it":                 {hours, "2026-03-02T13:00:00Z", ""},
-		"as it begins":                   {hours, "2026-03-02T13:30:00Z", "2026-03-02T14:00:00Z"},
-		"in it":                          {hours, "2026-03-02T13:59:00Z", "2026-03-02T14:00:00Z"},
-		"the suspend has begun":          {hours, "2026-03-02T14:00:00Z", ""},
-		"after its end, before the next": {hours, "2026-03-02T19:30:00Z", ""},
-		"before the next":                {hours, "2026-03-03T13:40:00Z", "2026-03-03T14:00:00Z"},
-		"it is valid no more":            {hours, "2026-03-04T13:40:00Z", ""},
-		"of all hours":                   {whole, "2026-03-02T12:30:00Z", "2026-03-02T14:00:00Z"},
-		"of all hours, too soon":         {whole, "2026-03-02T11:59:00Z", ""},
-		"no exception":                   {nights, "2026-03-02T13:40:00Z", ""},
+		"its hours have begun when it does": {within, "2026-03-02T12:30:00Z", "2026-03-02T14:00:00Z"},
+		"it does, and its hours have begun": {within, "2026-03-02T14:30:00Z", ""},
+		"as it begins, with its lead time":  {whole, "2026-03-02T12:00:00Z", "2026-03-02T14:00:00Z"},
+		"it begins":                         {whole, "2026-03-02T14:00:00Z", ""},
+		"long before it":                    {hours, "2026-03-02T13:00:00Z", ""},
+		"as it begins":                      {hours, "2026-03-02T13:30:00Z", "2026-03-02T14:00:00Z"},
+		"in it":                             {hours, "2026-03-02T13:59:00Z", "2026-03-02T14:00:00Z"},
+		"the suspend has begun":             {hours, "2026-03-02T14:00:00Z", ""},
+		"after its end, before the next":    {hours, "2026-03-02T19:30:00Z", ""},
+		"before the next":                   {hours, "2026-03-03T13:40:00Z", "2026-03-03T14:00:00Z"},
+		"it is valid no more":               {hours, "2026-03-04T13:40:00Z", ""},
+		"of all hours":                      {whole, "2026-03-02T12:30:00Z", "2026-03-02T14:00:00Z"},
+		"of all hours, too soon":            {whole, "2026-03-02T11:59:00Z", ""},
+		"no exception":                      {nights, "2026-03-02T13:40:00Z", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			why, until := timetableOf(t, c.plan).Forbidden(at(t, c.at))

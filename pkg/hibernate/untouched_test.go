@@ -51,3 +51,32 @@ func TestWhoseDoingItIsThatAResourceSleeps(t *testing.T) {
 		}
 	}
 }
+
+// Only of what was seen awake, and of which nothing was done before, it is certain that it is as it was.
+func TestWhatIsMarkedAsUntouched(t *testing.T) {
+	awake, onItsWay := sight(3, 3), sight(0, 2)
+	for name, c := range map[string]struct {
+		before []Resource
+		due    []Due
+		ids    []string
+		want   bool
+	}{
+		"refused":                           {nil, []Due{{Seen: awake}}, []string{"web"}, true},
+		"refused once more":                 {[]Resource{{ID: "web", UID: "u1", Untouched: true}}, []Due{{Seen: awake}}, []string{"web"}, true},
+		"refused after something was done":  {[]Resource{{ID: "web", UID: "u1"}}, []Due{{Seen: awake}}, []string{"web"}, false},
+		"refused while it was on its way":   {nil, []Due{{Seen: onItsWay}}, []string{"web"}, false},
+		"not refused":                       {nil, []Due{{Seen: awake}}, nil, false},
+		"another is refused":                {nil, []Due{{Seen: awake}}, []string{"db"}, false},
+		"refused, and nothing was asked":    {nil, nil, []string{"web"}, false},
+		"refused, and another of that name": {nil, []Due{{Seen: sight(3, 3, uid("u2"))}}, []string{"web"}, false},
+	} {
+		s := Step{Record: Record{Resources: []Resource{{ID: "web", UID: "u1"}}}}
+		for _, d := range c.due {
+			d.Resource = Resource{ID: d.Seen.ID, UID: d.Seen.UID}
+			s.Due = append(s.Due, d)
+		}
+		if got := s.Untouched(Record{Resources: c.before}, c.ids).Resources[0].Untouched; got != c.want || s.Record.Resources[0].Untouched {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

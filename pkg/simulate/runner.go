@@ -228,10 +228,8 @@ func (c *cluster) suspend(r *runState, m workflow.Action) (p plan.SuspendPropert
 	if err != nil {
 		return p, err.Error()
 	}
-	if faults := document.DecodeValue(expanded, "properties", nil, false, &p); len(faults) > 0 {
-		return p, faults.Error()
-	}
-	return p, ""
+	faults := document.DecodeValue(expanded, "properties", nil, false, &p)
+	return p, faults.Error()
 }
 
 // expanded are the properties of the step at a path; in a template they may speak

@@ -91,6 +91,7 @@ func TestWhileARunIsAtWork(t *testing.T) {
 		{"a suspend without a duration lasts until maxDuration", span("01:00", "05:00"), nightly(hourly, holds(""), longest("150m")), nil, []string{"01:00 Ran", "02:00 Skipped(busy)", "03:00 Skipped(busy)", "04:00 Ran", always}},
 		{"or until its timeout", span("01:00", "04:00"), nightly(hourly, holds(""), spec(func(s *plan.Spec) { s.Steps[0].Timeout = coretest.Duration("10m") })), nil, []string{"01:00 Ran", "02:00 Ran", "03:00 Ran", "note: plan shop/p: nobody resumes step hold here: it lasts until its timeout 10m0s"}},
 		{"of two limits that are the same, the run's is named", span("01:00", "03:00"), nightly(hourly, holds(""), longest("10m"), spec(func(s *plan.Spec) { s.Steps[0].Timeout = coretest.Duration("10m") })), nil, []string{"01:00 Ran", "02:00 Ran", "note: plan shop/p: nobody resumes step hold here: it lasts until maxDuration 10m0s"}},
+		{"of a dry run nobody is told who resumes it", span("01:00", "03:00"), nightly(hourly, holds(""), spec(func(s *plan.Spec) { s.DryRun = true })), nil, []string{"01:00 Ran", "02:00 Ran"}},
 		{"two suspends add up", span("01:00", "04:00"), nightly(hourly, spec(func(s *plan.Spec) {
 			s.Steps = []plan.Step{suspend("a", "31m"), suspend("b", "31m")}
 			s.MaxDuration = coretest.Duration("2h")

@@ -93,6 +93,7 @@ func TestWhatSleeps(t *testing.T) {
 		{name: "held asleep for good", plan: nights(heldUntil(true, "")), want: []string{"- Ran(hold) 10T12:00 -", "10T20:00 Ran(schedule) 10T20:00 -", "11T20:00 Ran(schedule) 11T20:00 -"}},
 		{name: "paused over the first night", plan: nights(paused("2026-03-11 08:00")), want: []string{"10T20:00 Skipped(paused) - -", night2}},
 		{name: "paused without an end", plan: nights(func(s *simulate.Sleeper) { s.Pauses = []schedule.Pause{{On: true}} }), want: []string{"10T20:00 Skipped(paused) - -", "11T20:00 Skipped(paused) - -"}},
+		{name: "held asleep, and paused", plan: nights(heldUntil(true, ""), func(s *simulate.Sleeper) { s.Pauses = []schedule.Pause{{On: true}} }), want: []string{"10T20:00 Skipped(paused) - -", "11T20:00 Skipped(paused) - -"}},
 		{name: "a pause that ends in it", plan: nights(paused("2026-03-11 01:00")), want: []string{"10T20:00 Ran(schedule) 11T01:00 11T06:00", night2}},
 		{name: "a policy lets it begin later, and never wakes it", plan: nights(gated), book: windows("23:00", "02:00"), want: []string{"10T20:00 Ran(schedule) 10T23:00 11T06:00", "11T20:00 Ran(schedule) 11T23:00 12T06:00"}},
 		{name: "a policy that is closed all night", plan: nights(gated), book: windows("10:00", "11:00"), want: []string{"10T20:00 Missed(window) - -", "11T20:00 Missed(window) - -"}},
@@ -107,6 +108,35 @@ func TestWhatSleeps(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := saidOfSleep(t, simulate.Scenario{Sleepers: []simulate.Sleeper{c.plan}, Resolver: c.book, NameOf: nameOf, Outages: c.outages, Span: simulate.Span{From: at("2026-03-10 12:00"), To: at("2026-03-12 12:00")}})
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What begins in the span is followed to its end, and what began before it is not told.
+func TestASpanThatBeginsAndEndsInANight(t *testing.T) {
+	gated := func(s *simulate.Sleeper) { s.Spec.Policies = []policy.PolicyRef{{Name: "night"}} }
+	for _, c := range []struct {
+		name     string
+		plan     simulate.Sleeper
+		book     *policy.Resolver
+		outages  []simulate.Span
+		from, to string
+		want     []string
+	}{
+		{name: "it ends in a sleep", plan: nights(), from: "2026-03-10 12:00", to: "2026-03-10 23:00", want: []string{"10T20:00 Ran(schedule) 10T20:00 11T06:00"}},
+		{name: "it ends as one would begin", plan: nights(), from: "2026-03-10 12:00", to: "2026-03-10 20:00"},
+		{name: "it ends before one may begin", plan: nights(gated), book: windows("23:00", "02:00"), from: "2026-03-10 12:00", to: "2026-03-10 21:00", want: []string{"10T20:00 Ran(schedule) 10T23:00 11T06:00"}},
+		{name: "it ends before one that may not", plan: nights(gated), book: windows("10:00", "11:00"), from: "2026-03-10 12:00", to: "2026-03-10 21:00", want: []string{"10T20:00 Missed(window) - -"}},
+		{name: "it ends in an outage", plan: nights(), outages: []simulate.Span{{From: at("2026-03-10 19:00"), To: at("2026-03-11 02:00")}}, from: "2026-03-10 12:00", to: "2026-03-10 23:00", want: []string{"10T20:00 Ran(schedule) 11T02:00 11T06:00"}},
+		{name: "it begins as one does", plan: nights(), from: "2026-03-10 20:00", to: "2026-03-11 12:00", want: []string{"10T20:00 Ran(schedule) 10T20:00 11T06:00"}},
+		{name: "it begins in one", plan: nights(), from: "2026-03-10 23:00", to: "2026-03-11 23:00", want: []string{"11T20:00 Ran(schedule) 11T20:00 12T06:00"}},
+		{name: "it begins in a hold", plan: nights(heldUntil(true, "2026-03-10 15:00")), from: "2026-03-10 12:00", to: "2026-03-10 14:00", want: []string{"- Ran(hold) 10T12:00 10T15:00"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := saidOfSleep(t, simulate.Scenario{Sleepers: []simulate.Sleeper{c.plan}, Resolver: c.book, NameOf: nameOf, Outages: c.outages, Span: simulate.Span{From: at(c.from), To: at(c.to)}})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
