@@ -302,7 +302,7 @@ func (o *holdOptions) attended(ctx context.Context, k *factory.Cluster, plans []
 
 func (o *holdOptions) checkOne(s view.Sleeper) error {
 	if s.Table == nil && o.asleep && !o.ends.release {
-		return fmt.Errorf("plan %s is not valid, so that nothing falls asleep by it:\n%w", s.Name, s.Faults)
+		return fmt.Errorf("plan %s is not valid, so it puts nothing to sleep:\n%w", s.Name, s.Faults)
 	}
 	if o.ends.release {
 		return nil

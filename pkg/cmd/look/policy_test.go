@@ -87,7 +87,7 @@ func TestAPolicyThatIsGoneWhileItsGatesAreNotOpen(t *testing.T) {
 		{name: "a policy that is there", line: "status", world: objects(shop, orders, gates("shut", "True", "1 object"), gateRecord("shut")), out: idle},
 		{name: "why", line: "why shut", world: objects(shop, gateRecord("shut")), code: 3, err: "error: policy shut " + opens + "\n"},
 		{name: "why, with its kind", line: "why policy/shut", world: objects(shop, gateRecord("shut")), code: 3, err: "error: policy shut " + opens + "\n"},
-		{name: "why, without an agent", line: "why shut", world: objects(shop, gateRecord("shut")), before: func(o *cmdtest.Cluster) { o.Stores("configmaps", stale) }, code: 3, err: "warning: the agent in namespace maint-system last showed itself 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'\nerror: policy shut " + opens + "; no agent is at work: the agent in namespace maint-system last showed itself 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'\n"},
+		{name: "why, without an agent", line: "why shut", world: objects(shop, gateRecord("shut")), before: func(o *cmdtest.Cluster) { o.Stores("configmaps", stale) }, code: 3, err: "warning: the agent in namespace maint-system was last seen 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'\nerror: policy shut " + opens + "; no agent is at work: the agent in namespace maint-system was last seen 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'\n"},
 		{name: "why, where its record does not count", line: "why shut", world: objects(shop, gateRecord("shut", unsigned)), code: 3, err: "error: policy shut " + stays + "; if it is the agent's own, sign it with " + sign + "\n"},
 	})
 }
@@ -97,13 +97,13 @@ func TestANamespaceThatIsBeingDeleted(t *testing.T) {
 	going := cmdtest.Namespace("shop")
 	going.DeletionTimestamp, going.Finalizers = new(metav1.NewTime(cmdtest.Now().Add(-time.Second))), []string{"kubernetes"}
 	const what = "the namespace is being deleted"
-	const need = "Needs somebody:\n  namespace shop  is being deleted: nothing begins in it, and what its runs changed in it is not put back\n    'kubectl describe namespace shop'\n\n"
+	const need = "Needs somebody:\n  namespace shop  is being deleted: nothing begins in it, and changes by its runs are not put back\n    'kubectl describe namespace shop'\n\n"
 	runRows(t, []row{
 		{name: "status", line: "status", world: objects(going, seen("orders", "")), out: need + idle},
 		{name: "status without plans", line: "status", world: objects(going), out: need + "no plans in namespace shop, which is being deleted\n"},
 		{name: "status of a plan", line: "status orders", world: objects(going, seen("orders", "")), out: "Needs somebody:\n  orders  can begin no run: the namespace is being deleted\n    'kubectl describe namespace shop'\n\nPlan:        orders in namespace shop\nPhase:       Idle\nCannot run:  " + what + "\n"},
-		{name: "why", line: "why orders", world: objects(going, seen("orders", daily)), code: 3, out: "1. " + what + ": nothing begins in it, and what runs changed in it is not put back\n   'kubectl describe namespace shop' tells what it still waits for\n"},
-		{name: "trigger", line: "trigger orders", world: objects(going, seen("orders", "")), code: 3, err: "error: " + what + ", so that nothing begins in it; nothing was asked\n"},
+		{name: "why", line: "why orders", world: objects(going, seen("orders", daily)), code: 3, out: "1. " + what + ": nothing begins in it, and changes by runs are not put back\n   'kubectl describe namespace shop' tells what it still waits for\n"},
+		{name: "trigger", line: "trigger orders", world: objects(going, seen("orders", "")), code: 3, err: "error: " + what + ", so nothing begins in it; nothing was asked\n"},
 	})
 	// Who may not read the namespace has the agent's word, on each plan, also of an earlier version.
 	told := seen("orders", daily, conditions(annotations.NamespaceDeleting, "True", what+": nothing begins in it")...)
@@ -113,9 +113,9 @@ func TestANamespaceThatIsBeingDeleted(t *testing.T) {
 	runRows(t, []row{
 		{name: "told: status", line: "status", world: objects(cmdtest.Namespace("shop"), told), before: forbidden, out: need + idle, err: hidden},
 		{name: "told: status of a plan", line: "status orders -o jsonpath={.needs[0].what}", world: objects(cmdtest.Namespace("shop"), told), before: forbidden, out: "can begin no run: " + what, err: hidden},
-		{name: "told: why", line: "why orders", world: objects(cmdtest.Namespace("shop"), told), before: forbidden, code: 3, out: "1. " + what + ": nothing begins in it, and what runs changed in it is not put back\n   'kubectl describe namespace shop' tells what it still waits for\n", err: hidden},
-		{name: "told: trigger", line: "trigger orders", world: objects(cmdtest.Namespace("shop"), told), before: forbidden, code: 3, err: "error: " + what + ", says the agent, so that nothing begins in it; nothing was asked\n"},
-		{name: "told: next", line: "next orders -o jsonpath={.items[0].note}", world: objects(cmdtest.Namespace("shop"), told), before: forbidden, out: what, err: hidden + "warning: " + what + ", so that nothing begins in it; the answer is of what else decides over plan/orders\n"},
+		{name: "told: why", line: "why orders", world: objects(cmdtest.Namespace("shop"), told), before: forbidden, code: 3, out: "1. " + what + ": nothing begins in it, and changes by runs are not put back\n   'kubectl describe namespace shop' tells what it still waits for\n", err: hidden},
+		{name: "told: trigger", line: "trigger orders", world: objects(cmdtest.Namespace("shop"), told), before: forbidden, code: 3, err: "error: " + what + ", says the agent, so nothing begins in it; nothing was asked\n"},
+		{name: "told: next", line: "next orders -o jsonpath={.items[0].note}", world: objects(cmdtest.Namespace("shop"), told), before: forbidden, out: what, err: hidden + "warning: " + what + ", so nothing begins in it; apart from that, this is the answer for plan/orders\n"},
 		{name: "told: next of a sleep", line: "next nights --count 1 -o jsonpath={.items[0].note}", world: objects(cmdtest.Namespace("shop"), nights), before: forbidden, out: what, err: hidden},
 		{name: "what is read counts", line: "why orders -o jsonpath={.inTheWay}", world: objects(cmdtest.Namespace("shop"), told), out: "[]"},
 	})

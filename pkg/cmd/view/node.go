@@ -187,7 +187,7 @@ func leftReason(c NodeClaim) string {
 	case c.Unseen:
 		return RunsUnseen
 	}
-	return "no run of that has it now"
+	return "no run of that plan has it now"
 }
 
 // RunsUnseen is what is known of a plan whose runs could not be read.
