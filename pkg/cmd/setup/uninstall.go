@@ -486,7 +486,7 @@ func (o *uninstallOptions) leftovers(ctx context.Context, k *factory.Cluster) er
 		return nil
 	}
 	if keyless {
-		fmt.Fprintf(o.ErrOut, "namespace %s stays, with whatever else is in it\n", o.namespace)
+		fmt.Fprintf(o.ErrOut, "namespace %s stays, with everything else in it\n", o.namespace)
 		return nil
 	}
 	fmt.Fprintf(o.ErrOut, "namespace %s stays, with everything else in it and with Secret %s: keep the Secret if you will install again, since without this key no run, ledger or gate record that the agent signed counts any more. 'kubectl delete namespace %s' deletes both for good\n", o.namespace, annotations.KeyName, o.namespace)
