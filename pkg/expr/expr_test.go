@@ -185,7 +185,7 @@ func TestCheckingTypesIsBounded(t *testing.T) {
 		text string
 		says string // empty: it is taken
 	}{
-		"loops in loops":                   {in(200, "[1].map(a, ", ")"), "nest loops, calls, lists and maps 20 deep, where map takes two, this one is 400 deep"},
+		"loops in loops":                   {in(200, "[1].map(a, ", ")"), "nest loops, calls, lists and maps 20 deep (map counts as two); this one is 400 deep"},
 		"loops after loops":                {"[1]" + strings.Repeat(".map(a, [a])", 200), "20 deep"},
 		"lists in lists":                   {in(200, "[", "]"), "this one is 200 deep"},
 		"maps in maps":                     {in(200, "{1: ", "}"), "this one is 200 deep"},

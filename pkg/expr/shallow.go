@@ -13,7 +13,7 @@ func shallow(e ast.Expr) error {
 	s.look(e, 0)
 	switch {
 	case s.nested > MaxNested:
-		return fmt.Errorf("an expression may nest loops, calls, lists and maps %d deep, where map takes two, this one is %d deep", MaxNested, s.nested)
+		return fmt.Errorf("an expression may nest loops, calls, lists and maps %d deep (map counts as two); this one is %d deep", MaxNested, s.nested)
 	case s.loops > MaxLoops:
 		return fmt.Errorf("an expression may have at most %d loops such as map and all, this one has %d", MaxLoops, s.loops)
 	}

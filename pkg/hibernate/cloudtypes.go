@@ -51,7 +51,7 @@ const (
 // would put the whole account to sleep.
 func checkCloudSelector(path string, s *CloudSelector, id *regexp.Regexp, what string, at document.Reporter) {
 	if s == nil || len(s.IDs) == 0 && len(s.Tags) == 0 {
-		at(path, "is missing; write ids or tags: a target never is all of an account")
+		at(path, "is missing; write ids or tags: a target never means a whole account")
 		return
 	}
 	if len(s.IDs) > mostIDs {
@@ -283,7 +283,7 @@ func checkNodeGroups(g *NodeGroups, at document.Reporter) {
 	const path = "managedNodeGroups"
 	switch {
 	case g == nil || len(g.Names) == 0 && len(g.Tags) == 0:
-		at(path, "is missing; write names or tags: a target never is all nodes of a cluster")
+		at(path, "is missing; write names or tags: a target never means all nodes of a cluster")
 		return
 	case len(g.Names) > mostIDs:
 		at(path+".names", "has %d; at most %d are read", len(g.Names), mostIDs)

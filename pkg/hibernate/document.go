@@ -175,7 +175,7 @@ func (s Spec) Account() string {
 func Parse(text []byte) (Spec, document.Faults) {
 	var doc Document
 	if n := len(text); n > MaxBytes {
-		return doc.Spec, document.Faults{{Message: fmt.Sprintf("the document has %d bytes; at most %d are read of a HibernatePlan: make several of it", n, MaxBytes)}}
+		return doc.Spec, document.Faults{{Message: fmt.Sprintf("the document has %d bytes; a HibernatePlan may have at most %d: make several of it", n, MaxBytes)}}
 	}
 	c, ok := document.Read(text, &doc)
 	if !ok {

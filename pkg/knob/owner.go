@@ -8,7 +8,7 @@ import (
 // Object is an object by its kind and name.
 type Object struct{ Group, Kind, Namespace, Name string }
 
-// Owner is an object whose controller keeps another object as Git has it.
+// Owner is an object whose controller manages another object from Git.
 type Owner struct {
 	APIVersion, Kind string
 	Namespaces       []string // where it may be, the likeliest first
@@ -36,7 +36,7 @@ const refresh = "argocd.argoproj.io/refresh"
 // on, also while it only waits for a chart, and that it has seen a suspension.
 const helmRelease = "HelmRelease"
 
-// Owners are who keeps an object as Git has it, by its labels and annotations: Flux marks
+// Owners are who manages an object from Git, by its labels and annotations: Flux marks
 // what it applies with the name and namespace of its Kustomization or HelmRelease, Argo CD
 // with a tracking id, or a label with the Application's name. A mark of another object, that
 // came along with a copy, does not count.

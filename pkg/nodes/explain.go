@@ -119,7 +119,7 @@ func (w *work) keptOut() string {
 	if w.frozen() {
 		return "; somebody uncordoned the node, so pods may come; that is left as it is"
 	}
-	return "; the node is kept out until the request is mended or removed"
+	return "; the node is kept out until the request is corrected or removed"
 }
 
 func (w *work) pendingReason(s *requestState) string {

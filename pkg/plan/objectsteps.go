@@ -18,7 +18,7 @@ const (
 )
 
 // TypeHoldOwners is the type, and in runs of plans with holdOwners the name, of the step that
-// suspends who keeps an object as Git has it.
+// suspends who manages an object from Git.
 const TypeHoldOwners = "hold-owners"
 
 // ApplyProperties apply an object server-side, as the plan's one field manager.

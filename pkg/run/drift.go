@@ -255,7 +255,7 @@ func (j Journal) DriftEvents(before Journal, account string) []DriftEvent {
 		}
 		switch {
 		case rec.Unchecked != "" && was.Unchecked == "":
-			add(warning, "DriftUnchecked", "step %s: nobody can say whether what it did is as it left it: %s", rec.Path, rec.Unchecked)
+			add(warning, "DriftUnchecked", "step %s: it is not known whether what it changed is still as it left it: %s", rec.Path, rec.Unchecked)
 		case rec.Unchecked == "" && was.Unchecked != "":
 			add(normal, "DriftChecked", "step %s: what it did is checked again", rec.Path)
 		}

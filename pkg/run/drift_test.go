@@ -324,7 +324,7 @@ func TestWhatEventsSayOfDrift(t *testing.T) {
 		{"the account may not watch", run.Record{}, run.Record{Unwatched: true}, []run.DriftEvent{{"Normal", "DriftUnwatched", "step down: what it did is checked once a minute, because ServiceAccount shop/maint may not watch it"}}},
 		{"that is known", run.Record{Unwatched: true}, run.Record{Unwatched: true}, nil},
 		{"it may again", run.Record{Unwatched: true}, run.Record{}, nil},
-		{"it cannot be read", run.Record{}, run.Record{Unchecked: "forbidden"}, []run.DriftEvent{{"Warning", "DriftUnchecked", "step down: nobody can say whether what it did is as it left it: forbidden"}}},
+		{"it cannot be read", run.Record{}, run.Record{Unchecked: "forbidden"}, []run.DriftEvent{{"Warning", "DriftUnchecked", "step down: it is not known whether what it changed is still as it left it: forbidden"}}},
 		{"that is known, too", run.Record{Unchecked: "forbidden"}, run.Record{Unchecked: "no answer"}, nil},
 		{"it can be read again", run.Record{Unchecked: "forbidden"}, run.Record{}, []run.DriftEvent{{"Normal", "DriftChecked", "step down: what it did is checked again"}}},
 	} {

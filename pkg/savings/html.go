@@ -94,7 +94,7 @@ func (row Row) Note() string {
 		notes = append(notes, "no price of "+strings.Join(row.Unpriced, ", "))
 	}
 	if len(row.Uncounted) > 0 {
-		notes = append(notes, "not counted, too much to have slept: "+strings.Join(row.Uncounted, ", "))
+		notes = append(notes, "not counted, since more hours are recorded than are possible: "+strings.Join(row.Uncounted, ", "))
 	}
 	return strings.Join(notes, "; ")
 }

@@ -270,6 +270,6 @@ steps:
 	changes("helm", `{"text":"open"}`)
 	l.eventually("that it may not be read is told", func() (bool, string) {
 		out := l.maint("describe", "upgrade").out
-		return strings.Contains(out, "DriftUnchecked") && strings.Contains(out, "nobody can say whether what it did is as it left it"), out
+		return strings.Contains(out, "DriftUnchecked") && strings.Contains(out, "it is not known whether what it changed is still as it left it"), out
 	})
 }

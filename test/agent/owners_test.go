@@ -36,8 +36,8 @@ func TestTheTargetsOwnerIsSuspendedWhileARunLives(t *testing.T) {
 	l.plan("upgrade", strings.Replace(fmt.Sprintf(scaledDown, "holdOwners: true\n"), "HOOK/migrate", "HOOK/fails?status=400", 1))
 	l.seen("plain")
 	l.seen("upgrade")
-	l.expect(l.maint("why", "plain"), 0, "Kustomization "+l.ns+"/apps keeps Deployment/orders as Git has it, and may undo what step down does while a run lives: holdOwners: true")
-	if out := l.maint("why", "upgrade"); strings.Contains(out.err, "as Git has it") {
+	l.expect(l.maint("why", "plain"), 0, "Kustomization "+l.ns+"/apps manages Deployment/orders from Git, and may undo what step down does during a run: holdOwners: true")
+	if out := l.maint("why", "upgrade"); strings.Contains(out.err, "from Git") {
 		t.Errorf("a plan that holds the owner is told to: %s", out.err)
 	}
 

@@ -209,7 +209,7 @@ func (s silence) noticed(killed <-chan struct{}, args []string) {
 
 func (s silence) said(text string) {
 	s.t.Helper()
-	if !strings.Contains(text, "the agent in namespace maint-system last showed itself ") || !strings.Contains(text, "see 'kubectl -n maint-system get pods'") {
+	if !strings.Contains(text, "the agent in namespace maint-system was last seen ") || !strings.Contains(text, "see 'kubectl -n maint-system get pods'") {
 		s.t.Errorf("it does not say so:\n%s", text)
 	}
 }

@@ -95,7 +95,7 @@ func (l *lab) keyStays(namespace string) {
 
 const (
 	theAgent = "the agent in namespace "
-	lacks    = " lacks what this installation had taken over from it, its ClusterRoleBinding at least: 'kubectl maint "
+	lacks    = " lacks objects that this installation had taken over from it, at least its ClusterRoleBinding: 'kubectl maint "
 )
 
 func TestTheFirstOfTwoInstallationsGoesAndTheSecondLacksNothing(t *testing.T) {
@@ -108,7 +108,7 @@ func TestTheFirstOfTwoInstallationsGoesAndTheSecondLacksNothing(t *testing.T) {
 	if diff := cmp.Diff(before, l.standing(second, "--with-admission")); diff != "" {
 		t.Errorf("of the second is gone or changed (-before +after):\n%s", diff)
 	}
-	if !strings.Contains(p.err, theAgent+"second stays, and with it of the cluster: clusterrole/maint-admin, ") || strings.Contains(p.err, " lacks what") {
+	if !strings.Contains(p.err, theAgent+"second stays, with these objects of the cluster that it needs: clusterrole/maint-admin, ") || strings.Contains(p.err, " lacks what") {
 		t.Errorf("it says %s", p.err)
 	}
 	for name := range l.standing(home) {
@@ -129,7 +129,7 @@ func TestTheSecondOfTwoInstallationsGoesAndTheFirstIsToldWhatItLacks(t *testing.
 			before := l.standing(home, "--with-admission")
 			l.besides(flags...)
 			p := l.goes(second)
-			if !strings.Contains(p.err, theAgent+"maint-system stays, and with it of the cluster: clusterrole/maint-admin, ") || !strings.Contains(p.err, theAgent+"maint-system"+lacks) || !strings.Contains(p.err, " install --apply --namespace maint-system' brings that back\n") {
+			if !strings.Contains(p.err, theAgent+"maint-system stays, with these objects of the cluster that it needs: clusterrole/maint-admin, ") || !strings.Contains(p.err, theAgent+"maint-system"+lacks) || !strings.Contains(p.err, " install --apply --namespace maint-system' brings them back\n") {
 				t.Errorf("it says %s", p.err)
 			}
 			if l.get("ClusterRole", "maint-agent") == nil || l.get("ValidatingAdmissionPolicy", "maint-intents") == nil || l.get("Deployment", "maint-agent") == nil {

@@ -237,9 +237,9 @@ func TestANodeWhoseStepsFailedStaysCordonedAndKeepsNobodyFromTheirTurn(t *testin
 	}
 	l.schedulable("node-0", false)
 	l.schedulable("node-1", true)
-	l.prints("status", "Needs somebody:", "node node-0  is left cordoned for plan "+l.ns+"/gpu, and no run of that has it now", "why node/node-0'", "gpu  its last run", "in step roll")
+	l.prints("status", "Needs somebody:", "node node-0  is left cordoned for plan "+l.ns+"/gpu, and no run of that plan has it now", "why node/node-0'", "gpu  its last run", "in step roll")
 	l.prints("status -A", "node node-0  is left cordoned for plan "+l.ns+"/gpu")
-	l.prints("why node/node-0", "it is cordoned for plan "+l.ns+"/gpu since", "one that failed or was aborted left it so", "'kubectl uncordon node-0'")
+	l.prints("why node/node-0", "it is cordoned for plan "+l.ns+"/gpu since", "one that failed or was aborted left it cordoned", "'kubectl uncordon node-0'")
 	b.mu.Lock()
 	b.broken = map[string]bool{}
 	b.mu.Unlock()

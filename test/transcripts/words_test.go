@@ -35,7 +35,7 @@ var ( //nolint:gochecknoglobals // compiled once
 	uids     = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)
 	versions = regexp.MustCompile(`(resourceVersion"?: )"\d+"`)
 	ports    = regexp.MustCompile(`\b127\.0\.0\.1:\d+`)
-	ages     = regexp.MustCompile(`(  |\bin |\bafter |\bfor |\bheld for |\(|\bshowed itself )(?:\d+(?:ms|[dhms]))+( ago|\)|:|$| +\S|)`)
+	ages     = regexp.MustCompile(`(  |\bin |\bafter |\bfor |\bheld for |\(|\blast seen )(?:\d+(?:ms|[dhms]))+( ago|\)|:|$| +\S|)`)
 	elapsed  = regexp.MustCompile(`\b(?:\d+(?:ms|[dhms]))+ ago\b`)
 	lasted   = regexp.MustCompile(`("duration": )"(?:\d+(?:ms|[dhms]))+"`)
 	hosts    = regexp.MustCompile(`(\b(?:identity|pod)"?: "?)[\w.-]+`)

@@ -199,7 +199,7 @@ func (c *Controller) target(ctx context.Context, l *store.LiveRun) (*annotations
 	case err != nil: // it is asked again
 		return nil, ""
 	case refused != "":
-		return nil, fmt.Sprintf("the ServiceAccount %s may not patch %s %q: who has an object frozen must be able to change it", l.Account().Name, mapping.Resource.GroupResource(), l.Head.Spec.Target.Name)
+		return nil, fmt.Sprintf("the ServiceAccount %s may not patch %s %q: whoever freezes an object must be able to change it", l.Account().Name, mapping.Resource.GroupResource(), l.Head.Spec.Target.Name)
 	}
 	return &annotations.Frozen{Resource: mapping.Resource.GroupResource().String(), Name: l.Head.Spec.Target.Name, Run: l.Object.Name}, ""
 }

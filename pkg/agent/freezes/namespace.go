@@ -60,7 +60,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 // annotations of the namespace, what takes no more room than what stands there is written instead:
 // otherwise what was open before would stay so.
 func (c *Controller) unpublished(ctx context.Context, namespace, is string, all []annotations.Frozen, refused error) {
-	c.warn(namespace, "FreezesNotPublished", "what is frozen could not be written on the namespace; what could be written before counts, and labelled objects that are not named there count as frozen if one of them is: "+refused.Error())
+	c.warn(namespace, "FreezesNotPublished", "the list of frozen objects could not be written on the namespace; the former list counts, and labelled objects that are not in it count as frozen if one of them is: "+refused.Error())
 	short, _ := annotations.FrozenTextWithin(all, len(is))
 	if !apierrors.IsInvalid(refused) || short == is || len(short) > len(is) {
 		return

@@ -101,7 +101,7 @@ func (b *memoryBudget) refusal(w *gateWatch, o *gateObject) string {
 	ofPart, ofAll := b.full(w, part, more, more)
 	switch {
 	case o.weight > maxKeptOfObject:
-		return fmt.Sprintf("%s has labels, annotations of ours and a gate of more than %d KiB together, and is neither closed nor opened: take some away", what, maxKeptOfObject>>10)
+		return fmt.Sprintf("%s has labels, maint.dev annotations and gated fields of more than %d KiB together, so it is neither closed nor opened: remove some", what, maxKeptOfObject>>10)
 	case ofPart && !b.shares(w):
 		return fmt.Sprintf("the gates of the policies of namespace %s keep more than %d MiB of the objects of namespace %s, so that %s and others are neither closed nor opened: name fewer objects, smaller ones, or fewer fields", b.agent, maxKeptOfNamespace>>20, o.Namespace, what)
 	case ofPart:

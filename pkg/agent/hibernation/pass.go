@@ -32,7 +32,7 @@ const (
 )
 
 // errBeforeEffect is a pass that could not write down what it was about to touch: nothing was touched.
-var errBeforeEffect = errors.New("nothing was touched, for it could not be written down before") //nolint:gochecknoglobals // a sentinel for errors.Is
+var errBeforeEffect = errors.New("nothing was changed, since it could not be recorded first") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // passes goes on with all targets that are at work, beside each other, and says when to
 // look again. A target whose world does not answer is not waited for: the plan goes on, and is

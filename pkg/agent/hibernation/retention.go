@@ -42,7 +42,7 @@ func whyBroken(k types.NamespacedName, s *stored) string {
 		return fmt.Sprintf("%s; if it is the agent's own, sign it with %s", s.broken, intent.Command(k.Namespace, "adopt", s.object.Name))
 	}
 	if earlier := new(earlierError); errors.As(s.broken, &earlier) {
-		return fmt.Sprintf("%s; nothing is done by it: put back what was there, or delete it; if it is all that there is, let it count with %s", s.broken, intent.Command(k.Namespace, "adopt", s.object.Name))
+		return fmt.Sprintf("%s; the agent does not use it: put back what was there, or delete it; if there is nothing else, let it count with %s", s.broken, intent.Command(k.Namespace, "adopt", s.object.Name))
 	}
 	return s.broken.Error()
 }

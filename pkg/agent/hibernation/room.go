@@ -99,6 +99,6 @@ func (r *records) beyond(namespace string, more int) string {
 	if held+more <= r.most {
 		return ""
 	}
-	return fmt.Sprintf("its restore data would take %d KiB, beside %d KiB that the namespace has, and %d KiB is the most: let less sleep here, or by shorter plans with fewer targets",
+	return fmt.Sprintf("its restore data would take %d KiB, beside %d KiB that the namespace has, and %d KiB is the limit: put fewer resources to sleep here, or use shorter plans with fewer targets",
 		more>>10, held>>10, r.most>>10)
 }

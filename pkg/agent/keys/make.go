@@ -257,7 +257,7 @@ func (s *Store) keep(ctx context.Context) error {
 		return err
 	}
 	if left > 0 {
-		s.Log.Warn("not everything could be signed with the agent's new key: what is left counts no longer once the previous one is taken out of its Secret", "objects", left, "key", s.ID())
+		s.Log.Warn("not everything could be signed with the agent's new key: the rest does not count any more once the previous one is removed from its Secret", "objects", left, "key", s.ID())
 		return nil
 	}
 	s.Log.Info("everything is signed with the agent's new key; the previous one may be taken out of its Secret", "key", s.ID())

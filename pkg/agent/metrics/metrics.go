@@ -50,7 +50,7 @@ func New(version string) *Metrics {
 		configOK:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "maint_config_valid", Help: "1 while the newest agent configuration is understood."}),
 		nodeRequests: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "maint_node_requests", Help: "Requests for nodes, by phase."}, []string{"phase"}),
 		drains:       prometheus.NewHistogram(prometheus.HistogramOpts{Name: "maint_drain_seconds", Help: "Drains for requestors, from their begin to their end.", Buckets: []float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600}}),
-		evictions:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_evictions_total", Help: "Pods of drains for requestors that ended, by what became of them."}, []string{"result"}),
+		evictions:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_evictions_total", Help: "Pods of drains for requestors that ended, by result."}, []string{"result"}),
 	}
 	m.hibernated, m.troubles = newHibernated(time.Now), newTroubles()
 	m.configOK.Set(1)

@@ -63,10 +63,10 @@ func newTroubles() *troubles {
 		failed:       desc("maint_run_failed_timestamp_seconds", "When the last run of a plan ended, where it failed.", object...),
 		notBack:      desc("maint_not_put_back", "What ended runs of a plan did not put back, or targets of a HibernatePlan that cannot be woken.", "kind", "namespace", "object"),
 		slept:        desc("maint_target_hibernated_seconds", "How long the resources of a target have slept in its present sleep, together, by their kind.", "namespace", "object", "target", "executor", "resource"),
-		overdue:      desc("maint_asleep_past_wake_seconds", "For how long something of a HibernatePlan has slept that should be awake.", object...),
+		overdue:      desc("maint_asleep_past_wake_seconds", "For how long a resource of a HibernatePlan has slept past the time when it should be awake.", object...),
 		blocked:      desc("maint_drain_blocked", "1 for each drain that cannot end by waiting, by node and by the plan whose run drains it.", "namespace", "object", "node"),
-		enforced:     desc("maint_policy_enforced", "Of policies with gates: 1 while these hold what they should, else 0.", object...),
-		certificates: desc("maint_function_certificate_expiry_timestamp_seconds", "When a certificate ends that was used to call a function last.", "namespace", "endpoint", "side"),
+		enforced:     desc("maint_policy_enforced", "1 while the gates of a policy are in the state that it requires, else 0.", object...),
+		certificates: desc("maint_function_certificate_expiry_timestamp_seconds", "When the certificate expires that was last used to call a function.", "namespace", "endpoint", "side"),
 		seen:         map[executors.Certificate]certificateSeen{},
 	}
 }

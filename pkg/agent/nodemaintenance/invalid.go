@@ -26,7 +26,7 @@ type invalidNode struct {
 // lock is held.
 func (nw *nodeWriter) noteInvalid(node string, err error, until time.Time) {
 	if _, known := nw.invalid[node]; !known {
-		text := "the API server refuses what the agent writes on this node: until that is mended nothing begins or goes on there, and others have their turn: " + err.Error()
+		text := "the API server refuses what the agent writes on this node: until that is fixed nothing begins or goes on there, and other nodes have their turn: " + err.Error()
 		nw.telemetry.Events.Event(nodeReference(node), corev1.EventTypeWarning, eventNotWritten, document.Cut(text, document.MaxMessage))
 	}
 	nw.invalid[node] = invalidNode{why: "the API server refuses what the agent writes on the node: " + err.Error(), until: until}

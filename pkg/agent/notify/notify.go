@@ -64,7 +64,7 @@ type Config struct {
 func New(c Config) *Notifier {
 	h := &Notifier{
 		Config: c, own: make(chan message, queueLength), queue: make(chan message, queueLength), waiting: map[string]int{},
-		results: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_notifications_total", Help: "Messages of the agent's own to sinks, by what became of them."}, []string{"result"}),
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_notifications_total", Help: "The agent's own messages to sinks, by result."}, []string{"result"}),
 	}
 	c.Register(h.results)
 	return h

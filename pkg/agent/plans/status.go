@@ -172,7 +172,7 @@ func (c *Controller) consume(ctx context.Context, cm *corev1.ConfigMap, f trigge
 	if trigger.RetryHandled(d.Ledger, f.Plan.Intent.Retry) && len(f.Plan.Faults) == 0 {
 		gone[annotations.Retry] = cm.Annotations[annotations.Retry]
 		if f.Plan.Intent.Retry.Step != "" {
-			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s is ignored: a run is tried again, and none of its steps alone", annotations.Retry, document.Cut(gone[annotations.Retry], 200))
+			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s is ignored: a run is tried again as a whole, not one of its steps", annotations.Retry, document.Cut(gone[annotations.Retry], 200))
 		}
 	}
 	for in, ask := range map[string]intent.RunRef{annotations.Abort: f.Plan.Intent.Abort, annotations.Resume: f.Plan.Intent.Resume, annotations.Approve: f.Plan.Intent.Approve, annotations.Reject: f.Plan.Intent.Reject} {
@@ -262,7 +262,7 @@ func (c *Controller) conditions(known *store.CachedPlan, f trigger.Facts, d trig
 	if other := c.Stores.Plans.SharesTarget(types.NamespacedName{Namespace: f.Plan.Namespace, Name: f.Plan.Name}); other != "" {
 		out = append(out, metav1.Condition{
 			Type: "SharedTarget", Status: metav1.ConditionTrue, Reason: "AnotherPlan",
-			Message: fmt.Sprintf("%s is the target of plan %s, too: of runs that may change it one works at a time", known.Spec.TargetSaid(), other),
+			Message: fmt.Sprintf("%s is also the target of plan %s: runs that may change it work one at a time", known.Spec.TargetSaid(), other),
 		})
 	}
 	if len(f.Plan.Intent.Faults) > 0 {

@@ -134,7 +134,7 @@ func (s inputReader) properties(ctx context.Context, m workflow.Action, call *ex
 	} else if m.Step.Type == plan.TypeDrain {
 		var free bool
 		if call.Nodes.Drainer, free = s.nodes.Drains().ForCluster(nodes.PlanClaimant(s.run.Run.Namespace, s.run.Run.Plan), s.clients); !free {
-			return s.away(errors.New("the plans of this namespace drain nodes of as many other clusters as may be at once"))
+			return s.away(errors.New("the plans of this namespace already drain nodes of as many other clusters as is allowed at once"))
 		}
 	}
 	if p, about := props.(interface{ OnNode(name string) }); about {

@@ -135,7 +135,7 @@ func (w *Writer) patch(ctx context.Context, cm *corev1.ConfigMap, version string
 // them.
 func (w *Writer) warnOfFull(cm *corev1.ConfigMap, refused error) {
 	if cause, long := apierrors.StatusCause(refused, metav1.CauseTypeTooLong); long && cause.Field == "metadata.annotations" {
-		w.events.Event(cm, corev1.EventTypeWarning, "StatusNotWritten", "what the agent says of this document is not up to date, since its annotations have no more room: take away what fills them: "+refused.Error())
+		w.events.Event(cm, corev1.EventTypeWarning, "StatusNotWritten", "the status of this document is not up to date, since its annotations are full: remove what fills them: "+refused.Error())
 	}
 }
 

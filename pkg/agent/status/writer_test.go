@@ -158,7 +158,7 @@ func TestADocumentWithoutRoomForItsStatusIsSaid(t *testing.T) {
 	if got := written(cluster)[annotations.StatusPhase]; got != "Idle" {
 		t.Errorf("it says %s", got)
 	}
-	if said := events.All(); len(said) != 1 || !strings.Contains(said[0], "StatusNotWritten") || !strings.Contains(said[0], "take away what fills them") {
+	if said := events.All(); len(said) != 1 || !strings.Contains(said[0], "StatusNotWritten") || !strings.Contains(said[0], "remove what fills them") {
 		t.Errorf("Events: %q", said)
 	}
 }

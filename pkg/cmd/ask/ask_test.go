@@ -73,7 +73,7 @@ func noAgent() *corev1.ConfigMap {
 	return cm
 }
 
-const missing = "error: the agent in namespace maint-system last showed itself 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'\n"
+const missing = "error: the agent in namespace maint-system was last seen 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'\n"
 
 // signed is an intent with who gave it, and why.
 func signed(intent, value, reason string) map[string]string {
@@ -142,7 +142,7 @@ func TestSkip(t *testing.T) {
 		{name: "until a time after the one until which all are skipped", spec: weekly, notes: []string{annotations.Skip, "until:2026-11-25T05:00:00Z"}, line: "skip orders --until 2026-12-10", out: "plan/orders skips 3 slots before Thu 2026-12-10 00:00 EST (2026-12-10T05:00:00Z)\n  Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\n  Sat 2026-11-28 02:00 EST (2026-11-28T07:00:00Z)\n  Sat 2026-12-05 02:00 EST (2026-12-05T07:00:00Z)\n", wrote: signed(annotations.Skip, "until:2026-12-10T05:00:00Z", "")},
 		{name: "one more beside all before a time", spec: weekly, notes: []string{annotations.Skip, "until:2026-12-10T05:00:00Z"}, line: "skip orders --next 1", code: 3, err: "error: plan orders skips all slots before Thu 2026-12-10 00:00 EST (2026-12-10T05:00:00Z) already; 'kubectl maint unskip orders' takes that back first\n"},
 		{name: "one more beside all", spec: weekly, notes: []string{annotations.Skip, "all"}, line: "skip orders --next 1", code: 3, err: "error: plan orders skips all slots already; 'kubectl maint unskip orders' takes that back first\n"},
-		{name: "a plan without a schedule", line: "skip orders --next 1", code: 1, err: "error: plan orders has no schedule, so that there are no slots to skip; --all makes its labels wait\n"},
+		{name: "a plan without a schedule", line: "skip orders --next 1", code: 1, err: "error: plan orders has no schedule, so there are no slots to skip; --all makes its labels wait\n"},
 		{name: "more slots than an annotation may name", spec: "triggers: {schedules: [{cron: '* * * * *'}]}", notes: []string{annotations.Skip, one}, line: "skip orders --next 100", code: 1, err: "error: 101 slots cannot be named one by one: use --until\n"},
 		{name: "a plan with a fault", spec: "triggers: {schedules: [{cron: 'soon'}]}", line: "skip orders --next 1", code: 1, err: "error: plan orders is not valid:\nerror: line 1: spec.triggers.schedules[0].cron: has 1 fields; write five: minute hour day-of-month month day-of-week, such as \"0 2 * * 6\"\n"},
 		{name: "no plan of that name", line: "skip order --next 1", code: 1, err: "error: there is no plan \"order\" in namespace shop; did you mean \"orders\"?\n"},

@@ -299,7 +299,7 @@ func (o *holdOptions) attended(ctx context.Context, k *factory.Cluster, plans []
 func (o *holdOptions) checkOne(s view.Sleeper) error {
 	name := choice.Name(s.Object, o.plans.everywhere)
 	if s.Table == nil && o.asleep && !o.ends.release {
-		return fmt.Errorf("plan %s is not valid, so that nothing falls asleep by it:\n%w", name, s.Faults)
+		return fmt.Errorf("plan %s is not valid, so it puts nothing to sleep:\n%w", name, s.Faults)
 	}
 	if o.ends.release {
 		return nil

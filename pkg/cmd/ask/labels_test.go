@@ -41,13 +41,13 @@ func TestPlansByTheirLabels(t *testing.T) {
 		{name: "resume", line: "resume -l team=a,tier=back", now: "paused", want: cmdtest.Printed{Out: "plan/bills resumed\n"}, has: map[string]string{"office": "true"}},
 		{name: "skip: one without a schedule does not keep the others from it", line: "skip -l team=a --next 1", want: cmdtest.Printed{
 			Code: 1, Out: "plan/orders skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\nhibernate-plan/office skips Fri 2026-11-20 18:00 EST (2026-11-20T23:00:00Z), which has begun: what sleeps wakes\n",
-			Err: "error: plan bills has no schedule, so that there are no slots to skip; --all makes its labels wait\n",
+			Err: "error: plan bills has no schedule, so there are no slots to skip; --all makes its labels wait\n",
 		}, has: map[string]string{"orders": "2026-11-21T07:00:00Z", "office": "2026-11-20T23:00:00Z"}},
 		{name: "skip of labels and a name", line: "skip orders -l team=a --next 1", want: cmdtest.Printed{Code: 2, Err: "error: -l and a name exclude each other\n"}},
 		{name: "skip of none", line: "skip -l team=ghosts --all", want: cmdtest.Printed{Code: 1, Err: none}},
 		{name: "skip of all namespaces", line: "skip -l team=a -A --next 1", want: cmdtest.Printed{
 			Code: 1, Out: "plan/depot/stock skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\nplan/shop/orders skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\nhibernate-plan/shop/office skips Fri 2026-11-20 18:00 EST (2026-11-20T23:00:00Z), which has begun: what sleeps wakes\n",
-			Err: "error: plan shop/bills has no schedule, so that there are no slots to skip; --all makes its labels wait\n",
+			Err: "error: plan shop/bills has no schedule, so there are no slots to skip; --all makes its labels wait\n",
 		}, has: map[string]string{"orders": "2026-11-21T07:00:00Z", "office": "2026-11-20T23:00:00Z"}},
 		{name: "skip of all slots of all namespaces: the commands that take it back name the namespace", line: "skip -l team=a,tier=back -A --all", want: cmdtest.Printed{Out: "plan/shop/bills skips all slots until 'kubectl maint -n shop unskip bills'\n"}, has: map[string]string{"bills": "true"}},
 		{name: "skip of all namespaces without labels", line: "skip orders -A --next 1", want: cmdtest.Printed{Code: 2, Err: "error: -A needs -l\n"}},

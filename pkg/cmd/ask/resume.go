@@ -194,7 +194,7 @@ func sayDeclared(c *factory.Factory, on metav1.ObjectMeta, key string) {
 		return
 	}
 	if manager := annotations.AnnotationDeclaredBy(&on, key); manager != "" {
-		fmt.Fprintf(c.ErrOut, "warning: %s is in what %s applies, and comes back with its next apply: take it out of the file, too\n", key, manager)
+		fmt.Fprintf(c.ErrOut, "warning: %s is in the files that %s applies, and comes back with the next apply: remove it there, too\n", key, manager)
 	}
 }
 

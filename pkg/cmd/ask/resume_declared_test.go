@@ -19,7 +19,7 @@ func TestResumeWarnsOfAPauseThatAFileHas(t *testing.T) {
 	for manager, operation := range map[string]metav1.ManagedFieldsOperationType{
 		"kustomize-controller": metav1.ManagedFieldsOperationApply, "argocd-controller": metav1.ManagedFieldsOperationUpdate, "maint-cli": metav1.ManagedFieldsOperationUpdate,
 	} {
-		want := "warning: maint.dev/pause is in what " + manager + " applies, and comes back with its next apply: take it out of the file, too\n"
+		want := "warning: maint.dev/pause is in the files that " + manager + " applies, and comes back with the next apply: remove it there, too\n"
 		if manager == "maint-cli" {
 			want = ""
 		}

@@ -51,7 +51,7 @@ func (o *triggerOptions) retrySleep(ctx context.Context, k *factory.Cluster, cm 
 	err := k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
 		again = failedOf(cm.Annotations)
 		if len(again) == 0 {
-			return nil, exit.Errorf(exit.CodeNotNow, "nothing of plan %s has failed (%s), so that there is nothing to try again; %s or %s overrides its schedule", cm.Name, print.New(o.Env, s.Zone()).SleepHead(s), o.Suggest().Hibernate(cm.Name), o.Suggest().Wake(cm.Name))
+			return nil, exit.Errorf(exit.CodeNotNow, "nothing of plan %s has failed (%s), so there is nothing to try again; %s or %s overrides its schedule", cm.Name, print.New(o.Env, s.Zone()).SleepHead(s), o.Suggest().Hibernate(cm.Name), o.Suggest().Wake(cm.Name))
 		}
 		return factory.Change{annotations.Trigger: factory.Value(token)}.Signed(annotations.Trigger, actor, o.reason), nil
 	})
@@ -74,7 +74,7 @@ func (o *triggerOptions) checkSleep(ctx context.Context, k *factory.Cluster, s v
 	var f exit.Faults
 	for flag, given := range map[string]bool{"--param": len(o.parameters.flags) > 0, "--outside-window": o.outsideWindow, "--dry-run": o.Mode == factory.RunMode} {
 		if given {
-			f.Add("%s is for the run of a plan; %s is a HibernatePlan, of which what failed is tried again", flag, s.Name)
+			f.Add("%s is for the run of a plan; %s is a HibernatePlan: only its failed targets are tried again", flag, s.Name)
 		}
 	}
 	slices.Sort(f)

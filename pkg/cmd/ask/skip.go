@@ -223,7 +223,7 @@ func (o *skipOptions) wanted(cm *corev1.ConfigMap, p skippable) (intent.Skip, []
 		return intent.Skip{All: true}, []string{"all " + p.what + "s until " + o.Suggest().Unskip(cm.Name)}, nil
 	}
 	if p.slots == nil {
-		return have, nil, fmt.Errorf("plan %s has no schedule, so that there are no slots to skip; --all makes its labels wait", o.nameOf(cm))
+		return have, nil, fmt.Errorf("plan %s has no schedule, so there are no slots to skip; --all makes its labels wait", o.nameOf(cm))
 	}
 	if have.All {
 		return have, nil, o.already(cm, "plan %s skips all %ss already", o.nameOf(cm), p.what)

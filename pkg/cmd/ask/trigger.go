@@ -283,7 +283,7 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 	agent, _ := o.Agent(ctx, k)
 	above := source.ReadSwitches(ctx, k, agent.Namespace, cm.Namespace)
 	if goes := above.Goes(cm); goes != "" {
-		return exit.Errorf(exit.CodeNotNow, "%s, so that nothing begins in it; nothing was asked", goes)
+		return exit.Errorf(exit.CodeNotNow, "%s, so nothing begins in it; nothing was asked", goes)
 	}
 	var pauses []string
 	for _, s := range append([]schedule.Pause{annotations.Intent(cm.Annotations).Pause}, above.AbovePlan(o.Factory, cm)...) {

@@ -95,7 +95,7 @@ func TestDoctorOfTheAgent(t *testing.T) {
 		{name: "half a minute ago is fresh", line: "doctor", world: append(quiet, beat(30*time.Second, "v0.1.0")), out: "ok       agent v0.1.0 in namespace maint-system, seen 30s ago\n" + heartbeat},
 		{
 			name: "longer ago is silence", line: "doctor", world: append(quiet, beat(31*time.Second, "v0.1.0")), code: 1, err: oneProblem,
-			out: "amiss    the agent in namespace maint-system last showed itself 31s ago (Sat 2026-11-21 00:59:29 CET): see 'kubectl -n maint-system get pods'\n         nothing starts until it runs; what pause, skip, freeze, hibernate and wake write is kept; trigger, approve, reject, abort of a run, retry, rollback and drain refuse\n" + heartbeat,
+			out: "amiss    the agent in namespace maint-system was last seen 31s ago (Sat 2026-11-21 00:59:29 CET): see 'kubectl -n maint-system get pods'\n         nothing starts until it runs; requests by pause, skip, freeze, hibernate and wake are kept; trigger, approve, reject, abort of a run, retry, rollback and drain refuse\n" + heartbeat,
 		},
 		{name: "its clock is a little ahead of ours", line: "doctor", world: append(quiet, beat(-time.Minute, "v0.1.0"))},
 		{
@@ -144,8 +144,8 @@ func TestDoctorTellsWhatAnotherKeySigned(t *testing.T) {
 		t.Fatal("the run is not signed")
 	}
 	const before = "ok       agent v0.1.0 in namespace maint-system, seen 0s ago\nok       the clocks of this machine and the API server agree\nok       no configuration: the defaults hold\n"
-	const problem = before + "amiss    1 object not signed with the agent's key (0a0b0c0d0e), but with another by what is written there: shop/maint-run-orders-a. Nothing of that counts\n" +
-		"         if the key was replaced, restore the former one as \"previous\" in Secret maint-system/maint-agent-key: the agent then signs them itself within minutes. If not, somebody wrote that: look at each, and delete it, or sign it alone, as with 'kubectl maint -n shop adopt maint-run-orders-a'\n" +
+	const problem = before + "amiss    1 object not signed with the agent's key (0a0b0c0d0e), but, as their signatures say, with another: shop/maint-run-orders-a. They do not count\n" +
+		"         if the key was replaced, restore the former one as \"previous\" in Secret maint-system/maint-agent-key: the agent then signs them itself within minutes. If not, somebody else wrote them: look at each, and delete it, or sign only that one, as with 'kubectl maint -n shop adopt maint-run-orders-a'\n" +
 		"ok       admission policies confine the agent's token\n"
 	diagnose(t, []diagnosis{
 		{name: "its own key", line: "doctor", world: with(own)},
@@ -377,10 +377,10 @@ func TestDoctorOfAPlan(t *testing.T) {
 			out: target + account + "amiss    the agent may not act as the ServiceAccount maint-runner\n         'kubectl maint install --apply --namespace maint-system --read-only=false' lets it\n" +
 				"ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n",
 		},
-		{name: "the owner in Git of what it holds may be suspended", line: "doctor orders", world: installed(seen(holds), owned()), before: kustomizations, out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nok       system:serviceaccount:shop:maint-runner has the rights of step hold-owners on Kustomization/apps of namespace flux-system, which keeps Deployment/orders as Git has it\n"},
+		{name: "the owner in Git of what it holds may be suspended", line: "doctor orders", world: installed(seen(holds), owned()), before: kustomizations, out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nok       system:serviceaccount:shop:maint-runner has the rights of step hold-owners on Kustomization/apps of namespace flux-system, which manages Deployment/orders from Git\n"},
 		{
 			name: "the owner in Git of what it holds may not be suspended", line: "doctor orders", world: installed(seen(holds), owned()), before: kustomizations, may: inShop, code: 1, err: oneProblem,
-			out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\namiss    system:serviceaccount:shop:maint-runner may not get, list, watch, patch kustomizations.kustomize.toolkit.fluxcd.io, and step hold-owners suspends Kustomization/apps of namespace flux-system, which keeps Deployment/orders as Git has it\n" +
+			out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\namiss    system:serviceaccount:shop:maint-runner may not get, list, watch, patch kustomizations.kustomize.toolkit.fluxcd.io, and step hold-owners suspends Kustomization/apps of namespace flux-system, which manages Deployment/orders from Git\n" +
 				"         grant it: 'kubectl -n flux-system create role maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --verb=get,list,watch,patch --resource=kustomizations.kustomize.toolkit.fluxcd.io --dry-run=client -o yaml | kubectl -n flux-system auth reconcile -f -' and 'kubectl -n flux-system create rolebinding maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --role=maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --serviceaccount=shop:maint-runner --dry-run=client -o yaml | kubectl -n flux-system auth reconcile -f -'\n",
 		},
 		{name: "nothing in Git owns what it holds", line: "doctor orders", world: installed(seen(holds)), out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nok       no GitOps owner of Deployment/orders was found, so step hold-owners has none to suspend\n"},
@@ -609,7 +609,7 @@ func TestDoctorOfAPolicy(t *testing.T) {
 	diagnose(t, []diagnosis{
 		{name: "without gates", line: "doctor shut", world: installed(cmdtest.Policy("shut", "{strategy: Restrictive}")), out: ready},
 		{name: "its gates hold", line: "doctor policy/shut", world: installed(gated("True", "1 objects: 1 closed, 0 open")), out: ready + "ok       its gates hold: 1 objects: 1 closed, 0 open\n" + account + has},
-		{name: "they do not", line: "doctor shut", world: installed(gated("False", "no right")), code: 1, err: oneProblem, out: ready + "amiss    its gates do not hold, so that what they should close may be open: no right\n         it goes on by itself once that is mended\n" + account + has},
+		{name: "they do not", line: "doctor shut", world: installed(gated("False", "no right")), code: 1, err: oneProblem, out: ready + "amiss    its gates do not hold, so objects that they should close may be open: no right\n         it goes on by itself once that is mended\n" + account + has},
 		{name: "nobody has looked at them", line: "doctor shut", world: installed(gated("", "")), code: 1, err: oneProblem, out: ready + "amiss    the agent has said nothing of its gates\n         it does within seconds where it runs and watches this namespace\n" + account + has},
 		{name: "its account is not there", line: "doctor shut", world: installed(gated("True", "0 objects")), before: gone, code: 1, err: oneProblem, out: ready + "ok       its gates hold: 0 objects\namiss    ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap shut -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n"},
 		{

@@ -63,7 +63,7 @@ func (o *options) ownersOf(ctx context.Context, k *factory.Cluster, step string,
 		kind, err := k.Served(as)
 		switch {
 		case err != nil:
-			o.unknown("whether "+owner.String()+" keeps "+ref.String()+" as Git has it, which step "+step+" would suspend", err)
+			o.unknown("whether "+owner.String()+" manages "+ref.String()+" from Git, which step "+step+" would suspend", err)
 		case kind == nil: // for the agent, too, this is no owner
 			continue
 		default:
@@ -109,19 +109,19 @@ func (o *options) ownerRights(ctx context.Context, k *factory.Cluster, n ownerNe
 		missing[in], blind = verbs, blind && slices.Contains(verbs, "get") && (!n.Anywhere || slices.Contains(verbs, "list"))
 	}
 	if blind && !certain { // for the agent, no namespace that may be read is no answer: the step fails
-		o.amiss(fmt.Sprintf("%s in namespace %s, where step %s looks whether %s keeps %s as Git has it", n.mayNot([]string{"get"}), strings.Join(namespaces, " or "), n.step, n.Owner, n.of), o.grantOwner(n, namespaces[0]))
+		o.amiss(fmt.Sprintf("%s in namespace %s, where step %s looks whether %s manages %s from Git", n.mayNot([]string{"get"}), strings.Join(namespaces, " or "), n.step, n.Owner, n.of), o.grantOwner(n, namespaces[0]))
 		return
 	}
 	for _, in := range namespaces {
 		switch {
 		case len(missing[in]) == 0 && certain:
-			o.good("%s has the rights of step %s on %s of namespace %s, which keeps %s as Git has it", n.user, n.step, n.Owner, in, n.of)
+			o.good("%s has the rights of step %s on %s of namespace %s, which manages %s from Git", n.user, n.step, n.Owner, in, n.of)
 		case len(missing[in]) == 0:
-			o.good("%s has the rights of step %s on %s, if it is in namespace %s and keeps %s as Git has it", n.user, n.step, n.Owner, in, n.of)
+			o.good("%s has the rights of step %s on %s, if it is in namespace %s and manages %s from Git", n.user, n.step, n.Owner, in, n.of)
 		case certain:
-			o.amiss(fmt.Sprintf("%s, and step %s suspends %s of namespace %s, which keeps %s as Git has it", n.mayNot(missing[in]), n.step, n.Owner, in, n.of), o.grantOwner(n, in))
+			o.amiss(fmt.Sprintf("%s, and step %s suspends %s of namespace %s, which manages %s from Git", n.mayNot(missing[in]), n.step, n.Owner, in, n.of), o.grantOwner(n, in))
 		default:
-			o.unknown(fmt.Sprintf("whether step %s suspends %s of namespace %s, which may keep %s as Git has it", n.step, n.Owner, in, n.of), fmt.Errorf("%s there; if it does, %s", n.mayNot(missing[in]), o.grantOwner(n, in)))
+			o.unknown(fmt.Sprintf("whether step %s suspends %s of namespace %s, which may manage %s from Git", n.step, n.Owner, in, n.of), fmt.Errorf("%s there; if it does, %s", n.mayNot(missing[in]), o.grantOwner(n, in)))
 		}
 	}
 }

@@ -53,12 +53,12 @@ func TestDoctorOfAnOwnerThatMayBe(t *testing.T) {
 		return "grant it: 'kubectl -n " + namespace + " create role maint:shop:maint-runner:applications.argoproj.io --verb=get,list,watch,patch --resource=applications.argoproj.io --dry-run=client -o yaml | kubectl -n " + namespace + " auth reconcile -f -' and 'kubectl -n " + namespace + " create rolebinding maint:shop:maint-runner:applications.argoproj.io --role=maint:shop:maint-runner:applications.argoproj.io --serviceaccount=shop:maint-runner --dry-run=client -o yaml | kubectl -n " + namespace + " auth reconcile -f -'\n"
 	}
 	has := func(namespace string) string {
-		return "ok       " + user + " has the rights of step hold-owners on Application/shop, if it is in namespace " + namespace + " and keeps Deployment/orders as Git has it\n"
+		return "ok       " + user + " has the rights of step hold-owners on Application/shop, if it is in namespace " + namespace + " and manages Deployment/orders from Git\n"
 	}
 	hides := func(namespace string) string {
-		return "unknown  whether step hold-owners suspends Application/shop of namespace " + namespace + ", which may keep Deployment/orders as Git has it: " + lacks + " there; if it does, " + grant(namespace)
+		return "unknown  whether step hold-owners suspends Application/shop of namespace " + namespace + ", which may manage Deployment/orders from Git: " + lacks + " there; if it does, " + grant(namespace)
 	}
-	blind := "amiss    " + user + " may not get applications.argoproj.io in namespace argocd or openshift-gitops, where step hold-owners looks whether Application/shop keeps Deployment/orders as Git has it\n         " + grant("argocd")
+	blind := "amiss    " + user + " may not get applications.argoproj.io in namespace argocd or openshift-gitops, where step hold-owners looks whether Application/shop manages Deployment/orders from Git\n         " + grant("argocd")
 	reads := func(a authorizationv1.ResourceAttributes) bool { return a.Namespace == "shop" || a.Verb == "get" }
 	diagnose(t, []diagnosis{
 		{name: "a chart where there is no Argo CD", line: "doctor orders", world: chart, may: in(), out: before + "ok       no GitOps owner of Deployment/orders was found, so step hold-owners has none to suspend\n"},
@@ -68,14 +68,14 @@ func TestDoctorOfAnOwnerThatMayBe(t *testing.T) {
 		{name: "the Application is in the other", line: "doctor orders", world: chart, before: seenIn("openshift-gitops"), may: in("openshift-gitops"), out: before + has("openshift-gitops")},
 		{
 			name: "an account that may only look", line: "doctor orders", world: chart, before: seenIn("argocd"), may: reads,
-			out: before + "unknown  whether step hold-owners suspends Application/shop of namespace argocd, which may keep Deployment/orders as Git has it: " + user + " may not list, watch, patch applications.argoproj.io there; if it does, " + grant("argocd"),
+			out: before + "unknown  whether step hold-owners suspends Application/shop of namespace argocd, which may manage Deployment/orders from Git: " + user + " may not list, watch, patch applications.argoproj.io there; if it does, " + grant("argocd"),
 		},
 		{name: "a mark that does not say where", line: "doctor orders", world: tracked, before: application, may: in("argocd"), out: before + has("argocd") + hides("openshift-gitops")},
 		{name: "a mark that does not say where, and an account that may nothing", line: "doctor orders", world: tracked, before: application, may: in(), code: 1, err: oneProblem, out: before + blind},
-		{name: "and the Application is seen", line: "doctor orders", world: tracked, before: seenIn("openshift-gitops"), may: in("openshift-gitops"), out: before + "ok       " + user + " has the rights of step hold-owners on Application/shop of namespace openshift-gitops, which keeps Deployment/orders as Git has it\n"},
+		{name: "and the Application is seen", line: "doctor orders", world: tracked, before: seenIn("openshift-gitops"), may: in("openshift-gitops"), out: before + "ok       " + user + " has the rights of step hold-owners on Application/shop of namespace openshift-gitops, which manages Deployment/orders from Git\n"},
 		{
 			name: "where the account may nothing", line: "doctor orders", world: tracked, before: seenIn("openshift-gitops"), may: in("argocd"), code: 1, err: oneProblem,
-			out: before + "amiss    " + lacks + ", and step hold-owners suspends Application/shop of namespace openshift-gitops, which keeps Deployment/orders as Git has it\n         " + grant("openshift-gitops"),
+			out: before + "amiss    " + lacks + ", and step hold-owners suspends Application/shop of namespace openshift-gitops, which manages Deployment/orders from Git\n         " + grant("openshift-gitops"),
 		},
 	})
 }

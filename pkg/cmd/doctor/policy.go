@@ -47,7 +47,7 @@ func (o *options) gates(cm *corev1.ConfigMap, zone string) {
 	held, wrong := view.GatesOf(cm)
 	switch {
 	case wrong != "":
-		o.amiss("its gates do not hold, so that what they should close may be open: "+instant.InText(wrong, zone), "it goes on by itself once that is mended")
+		o.amiss("its gates do not hold, so objects that they should close may be open: "+instant.InText(wrong, zone), "it goes on by itself once that is mended")
 	case held != "":
 		o.good("its gates hold: %s", held)
 	default:

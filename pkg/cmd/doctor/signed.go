@@ -48,8 +48,8 @@ func (o *options) signed(ctx context.Context, k *factory.Cluster, agent factory.
 	for _, m := range others {
 		names = append(names, m.Namespace+"/"+m.Name)
 	}
-	o.amiss(fmt.Sprintf("%s not signed with the agent's key (%s), but with another by what is written there: %s. Nothing of that counts", view.Counted(len(others), "object"), agent.Key, document.Few(names, namedAtMost)),
-		fmt.Sprintf("if the key was replaced, restore the former one as %q in Secret %s/%s: the agent then signs them itself within minutes. If not, somebody wrote that: look at each, and delete it, or sign it alone, as with %s",
+	o.amiss(fmt.Sprintf("%s not signed with the agent's key (%s), but, as their signatures say, with another: %s. They do not count", view.Counted(len(others), "object"), agent.Key, document.Few(names, namedAtMost)),
+		fmt.Sprintf("if the key was replaced, restore the former one as %q in Secret %s/%s: the agent then signs them itself within minutes. If not, somebody else wrote them: look at each, and delete it, or sign only that one, as with %s",
 			annotations.DataPreviousKey, agent.Namespace, annotations.KeyName, o.Suggest().In(others[0].Namespace).Adopt(others[0].Name)))
 }
 

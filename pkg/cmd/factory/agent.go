@@ -60,7 +60,7 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 		case len(beats) == 1:
 			return c.readBeat(ctx, k, &beats[0]), nil
 		case len(beats) > 1: // the user has to choose
-			state.Absent, state.Missing = false, fmt.Sprintf("agents show themselves in namespaces %s: name yours with --agent-namespace", namespacesOf(beats))
+			state.Absent, state.Missing = false, fmt.Sprintf("there are agents in namespaces %s: choose one with --agent-namespace", namespacesOf(beats))
 		}
 	}
 	return state, err
@@ -133,7 +133,7 @@ func (c *Factory) agentIn(ctx context.Context, k *Cluster, namespace string) (Ag
 	case apierrors.IsNotFound(err):
 		s := AgentState{Namespace: namespace, Absent: true, Missing: fmt.Sprintf("no agent runs in namespace %s: install it with %s", namespace, c.Suggest().Install())}
 		if why, installed := k.silentAgent(ctx, namespace); installed {
-			s.Absent, s.Missing = false, fmt.Sprintf("the agent in namespace %s is installed, but does not show itself: %s", namespace, why)
+			s.Absent, s.Missing = false, fmt.Sprintf("the agent in namespace %s is installed, but sends no heartbeat: %s", namespace, why)
 		}
 		return c.byLease(ctx, k, s), nil
 	case err != nil:
@@ -167,7 +167,7 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 // silence says since when an agent is silent, and why as far as that is known.
 func (c *Factory) silence(ctx context.Context, k *Cluster, s AgentState, age time.Duration) string {
 	why, _ := k.silentAgent(ctx, s.Namespace)
-	return fmt.Sprintf("the agent in namespace %s last showed itself %s ago (%s): %s", s.Namespace, age.Round(time.Second), instant.Local(s.Heartbeat, c.Zone), why)
+	return fmt.Sprintf("the agent in namespace %s was last seen %s ago (%s): %s", s.Namespace, age.Round(time.Second), instant.Local(s.Heartbeat, c.Zone), why)
 }
 
 // SilentEvery is the pause between two reads of the heartbeat while the agent is silent or cannot

@@ -37,5 +37,5 @@ func (k *Cluster) InvalidConfiguration(ctx context.Context, namespace string) st
 	if fault == "" {
 		return ""
 	}
-	return fmt.Sprintf("the agent's configuration, ConfigMap %s/%s, is invalid: %s; the former one stays in force until the agent starts again, and an agent that starts does nothing", namespace, annotations.AgentConfigName, document.Cut(fault, document.MaxMessage))
+	return fmt.Sprintf("the agent's configuration, ConfigMap %s/%s, is invalid: %s; the previous one stays in force until the agent restarts, and after a restart the agent does nothing", namespace, annotations.AgentConfigName, document.Cut(fault, document.MaxMessage))
 }

@@ -46,7 +46,7 @@ func TestWhatNobodySaidOfASlotIsNotKnown(t *testing.T) {
 	o.Forbids("list", "configmaps", "maint-system")
 	got := o.Line("next orders --count 2")
 	rows := strings.Split(strings.TrimSpace(got.Out), "\n")
-	if len(rows) != 3 || !strings.HasSuffix(rows[1], " -") || !strings.HasSuffix(rows[2], " not known whether change is permitted then: what decides it may not be read here, and the agent has not said") {
+	if len(rows) != 3 || !strings.HasSuffix(rows[1], " -") || !strings.HasSuffix(rows[2], " not known whether change is permitted then: you may not read what decides it, and the agent published nothing") {
 		t.Errorf("%+v", got)
 	}
 }

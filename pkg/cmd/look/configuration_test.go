@@ -11,7 +11,7 @@ import (
 
 // The agent says it in its log and its metrics, which few people look at first.
 func TestStatusAndVersionSayThatTheConfigurationIsInvalid(t *testing.T) {
-	const told = `the agent's configuration, ConfigMap maint-system/maint-agent, is invalid: line 1: spec.nodes.maxParallelOperations: "few" is neither a number nor a share: write 3 or 10%; the former one stays in force until the agent starts again, and an agent that starts does nothing`
+	const told = `the agent's configuration, ConfigMap maint-system/maint-agent, is invalid: line 1: spec.nodes.maxParallelOperations: "few" is neither a number nor a share: write 3 or 10%; the previous one stays in force until the agent restarts, and after a restart the agent does nothing`
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Configured("{maxParallelOperations: few}"))
 	o.Maint("status").Is(t, cmdtest.Printed{Err: "No resources found in shop namespace.\n" + told + "\n\nno plans in namespace shop; 'kubectl maint new' asks for what one needs, 'kubectl maint schedule' writes one\n"})
 	o.Maint("status", "-o", "name").Is(t, cmdtest.Printed{Out: "agent/maint-agent\n", Err: "warning: " + told + "\n"})

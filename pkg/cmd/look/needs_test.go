@@ -164,7 +164,7 @@ func TestTheAgentIsAmongWhatNeedsSomebodyForScripts(t *testing.T) {
 		want  []string
 	}{
 		"it is at work": {objects(cmdtest.Agent()), nil},
-		"it is silent":  {objects(silent), []string{"maint-system/maint-agent: ", "the agent in namespace maint-system last showed itself", ": 'kubectl maint doctor'"}},
+		"it is silent":  {objects(silent), []string{"maint-system/maint-agent: ", "the agent in namespace maint-system was last seen", ": 'kubectl maint doctor'"}},
 		"it is broken":  {objects(cmdtest.Agent(), cmdtest.Configured("{maxParallelOperations: few}")), []string{"maint-system/maint-agent: the agent's configuration, ConfigMap maint-system/maint-agent, is invalid: ", ": 'kubectl maint doctor'"}},
 	} {
 		o := cmdtest.NewCluster(t, cmd.Run, append(c.world, cmdtest.Namespace("shop"), seen("orders", ""))...)
@@ -245,8 +245,8 @@ func TestAnEmptyStatusWithoutAnAgentPrintsNothingToStandardOutput(t *testing.T) 
 	silent := cmdtest.Agent()
 	silent.Data["heartbeat"] = "2026-11-19T00:00:00Z"
 	for words, world := range map[string][]runtime.Object{
-		"the agent in namespace maint-system last showed itself": objects(silent),
-		"no agent runs in namespace maint-system":                nil,
+		"the agent in namespace maint-system was last seen": objects(silent),
+		"no agent runs in namespace maint-system":           nil,
 	} {
 		got := cmdtest.NewCluster(t, cmd.Run, append(world, cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"))...).Line("status")
 		if got.Out != "" || got.Code != 0 || !strings.HasPrefix(got.Err, "No resources found in shop namespace.\n") || strings.Count(got.Err, words) != 1 {

@@ -21,7 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-const silence = "warning: the agent in namespace maint-system last showed itself 48h0m0s ago"
+const silence = "warning: the agent in namespace maint-system was last seen 48h0m0s ago"
 
 // What an agent said before it fell silent is not given as present without saying so.
 func TestReadsWarnOfASilentAgent(t *testing.T) {
@@ -34,19 +34,19 @@ func TestReadsWarnOfASilentAgent(t *testing.T) {
 		"check orders", "check night", "check a", "why night", "history orders", "history -A", "report", "savings", "next orders", "calendar", "status orders -o json",
 	} {
 		o := cmdtest.NewCluster(t, cmd.Run, world...)
-		if got := o.Line(line); strings.Count(got.Err, silence) != 1 || strings.Contains(got.Out, "last showed itself") {
+		if got := o.Line(line); strings.Count(got.Err, silence) != 1 || strings.Contains(got.Out, "was last seen") {
 			t.Errorf("%s: exit code %d, standard error %q, standard output %q", line, got.Code, got.Err, got.Out)
 		}
 	}
 	for _, line := range []string{"status", "status orders", "status maint-run-orders-a", "why orders", "why a", "why maint-run-orders-a", "why orders -o json"} { // whose answer says so, too
 		o := cmdtest.NewCluster(t, cmd.Run, world...)
-		if got := o.Line(line); strings.Count(got.Err, silence) != 1 || strings.Count(got.Out, "last showed itself") != 1 {
+		if got := o.Line(line); strings.Count(got.Err, silence) != 1 || strings.Count(got.Out, "was last seen") != 1 {
 			t.Errorf("%s: exit code %d, standard error %q, standard output %q", line, got.Code, got.Err, got.Out)
 		}
 	}
 	for _, line := range []string{"logs maint-run-orders-a", "restore list", "restore list -o name", "restore show night", "drain a --plan", "drain a --plan -o json"} {
 		o := cmdtest.NewCluster(t, cmd.Run, world...)
-		if got := o.Line(line); strings.Count(got.Err, silence) != 1 || strings.Contains(got.Out, "last showed itself") {
+		if got := o.Line(line); strings.Count(got.Err, silence) != 1 || strings.Contains(got.Out, "was last seen") {
 			t.Errorf("%s: exit code %d, standard error %q, standard output %q", line, got.Code, got.Err, got.Out)
 		}
 	}
@@ -87,7 +87,7 @@ func TestStatusOnATerminalWarnsOnTheScreenAlone(t *testing.T) {
 	var out, errOut bytes.Buffer
 	env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, Name: "kubectl maint", Now: cmdtest.Now, Zone: "Europe/Berlin", OutTerminal: true}
 	code := cmd.Run(t.Context(), factory.NewFor(env, o.Connected()), []string{"status"})
-	if code != 0 || errOut.Len() > 0 || strings.Count(out.String(), "last showed itself") != 1 {
+	if code != 0 || errOut.Len() > 0 || strings.Count(out.String(), "was last seen") != 1 {
 		t.Errorf("exit code %d, standard error %q, standard output %q", code, errOut.String(), out.String())
 	}
 }
@@ -127,7 +127,7 @@ func TestReadsWarnOfAnAgentThatShowsItselfInNoWay(t *testing.T) {
 	}{
 		"a heartbeat that cannot be read":    {objects(beating("never")), "warning: the heartbeat of the agent in namespace maint-system cannot be read\n"},
 		"a heartbeat of a time to come":      {objects(beating("2026-11-21T00:02:00Z")), "warning: the heartbeat of the agent in namespace maint-system is in the future ("},
-		"a heartbeat that was deleted":       {objects(deployed), "warning: the agent in namespace maint-system is installed, but does not show itself: "},
+		"a heartbeat that was deleted":       {objects(deployed), "warning: the agent in namespace maint-system is installed, but sends no heartbeat: "},
 		"nothing but the Lease that it held": {objects(lease), "warning: no agent runs in namespace maint-system: "},
 		"nothing: there never was one":       {nil, ""},
 	} {
@@ -184,7 +184,7 @@ func TestCheckInANamespaceThatIsBeingDeleted(t *testing.T) {
 	going := cmdtest.Namespace("shop")
 	going.DeletionTimestamp, going.Finalizers = new(metav1.NewTime(cmdtest.Now())), []string{"kubernetes"}
 	world := objects(going, seen("orders", daily), policed("night", "{strategy: Permissive}"))
-	const warns = "warning: the namespace is being deleted, so that nothing begins in it; the answer is of what else decides over "
+	const warns = "warning: the namespace is being deleted, so nothing begins in it; apart from that, this is the answer for "
 	runRows(t, []row{
 		{name: "a plan", line: "check orders", world: world, out: "plan/orders: change is permitted (no strategy is set)\nuntil somebody changes it\n", err: warns + "plan/orders\n"},
 		{name: "a policy", line: "check night", world: world, out: "policy/night: change is permitted (Permissive)\nuntil somebody changes it\n", err: warns + "policy/night\n"},
@@ -194,7 +194,7 @@ func TestCheckInANamespaceThatIsBeingDeleted(t *testing.T) {
 
 // A slot of which nobody knows whether it starts is not drawn as one that does not.
 func TestTheCalendarOfASlotOfWhichNobodyKnows(t *testing.T) {
-	const unknown = "not known whether change is permitted then: what decides it may not be read here, and the agent has not said"
+	const unknown = "not known whether change is permitted then: you may not read what decides it, and the agent published nothing"
 	frozen := seen("orders", "policies: [{name: weekly, namespace: maint-system}], triggers: {schedules: [{cron: '0 3 * * *', timezone: UTC}]}",
 		annotations.StatusBehavior, `{"current":{"state":"ChangesPaused","reason":"policy weekly: RestrictiveUntil 2026-11-22T00:00:00Z by jane","endTime":"2026-11-22T00:00:00Z"}}`)
 	unsaid := frozen.DeepCopy()
@@ -220,7 +220,7 @@ func TestTheCalendarOfASlotOfWhichNobodyKnows(t *testing.T) {
 		}
 		for format, idle := range map[string]string{"json": `"idle": true`, "svg": "<title>idle slot of ", "html": "<title>idle slot of ", "ics": "(does not start)"} {
 			got := o.Line("calendar" + span + " -o " + format)
-			if strings.Count(got.Out, idle) != c.idle || !strings.Contains(strings.ReplaceAll(got.Out, "\r\n ", ""), "not known whether change is permitted then: what decides it may not be read here") && format != "ics" {
+			if strings.Count(got.Out, idle) != c.idle || !strings.Contains(strings.ReplaceAll(got.Out, "\r\n ", ""), "not known whether change is permitted then: you may not read what decides it") && format != "ics" {
 				t.Errorf("%s: %s has %d of %q\n%s", name, format, strings.Count(got.Out, idle), idle, got.Err)
 			}
 		}

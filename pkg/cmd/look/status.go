@@ -182,7 +182,7 @@ func (o *statusOptions) agentUpdates(s factory.AgentState, err error) []print.Up
 		o.silent = s.Amiss()
 	case err == nil && s.Amiss() == "" && o.silent != "":
 		o.silent = ""
-		return []print.Update{{Of: "agent", Text: "the agent in namespace " + s.Namespace + " shows itself again"}}
+		return []print.Update{{Of: "agent", Text: "the agent in namespace " + s.Namespace + " is back"}}
 	}
 	if o.silent == "" {
 		return nil

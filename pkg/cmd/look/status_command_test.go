@@ -26,7 +26,7 @@ func TestStatusShowsTheNodesInMaintenance(t *testing.T) {
 		cmdtest.RollsThrough(t, "waits", run.Item{Name: "b", Phase: run.StepRunning}, run.Item{Name: "e", Phase: run.StepFailed, Message: "no disk"}, run.Item{Name: "quiet"}),
 	)
 	o.Maint("status").Is(t, cmdtest.Printed{Code: 0, Out: `Needs somebody:
-  node c  is left cordoned for plan ops/roll, and no run of that has it now
+  node c  is left cordoned for plan ops/roll, and no run of that plan has it now
     'kubectl maint why node/c'
   node e  Failed for plan ops/roll: run maint-run-roll-x, step roll: no disk
     'kubectl maint why node/e'
@@ -37,7 +37,7 @@ NODE   FOR                    PHASE      SINCE   LEFT   REASON
 a      cli.jane-example.com   Draining   10m0s   3/12   3 of 12 pods are left
 a      gpu                    Pending    -       -      requested; the agent has not looked at it yet
 b      plan ops/roll          Running    -       -      run maint-run-roll-x, step roll
-c      plan ops/roll          Cordoned   10m0s   -      no run of that has it now
+c      plan ops/roll          Cordoned   10m0s   -      no run of that plan has it now
 d      gone                   Ready      10m0s   -      being released, was Ready
 e      plan ops/roll          Failed     -       -      run maint-run-roll-x, step roll: no disk
 `, Err: ""})

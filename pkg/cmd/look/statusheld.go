@@ -81,7 +81,7 @@ func (o *statusOptions) namespaceNeeds(k *factory.Cluster, r reads, name string)
 	v := o.printer(o.Zone, name)
 	var out []print.Need
 	if r.around.Deleting(name) && (o.everywhere || name == k.Namespace) {
-		out = append(out, print.Need{About: "namespace " + name, What: "is being deleted: nothing begins in it, and what its runs changed in it is not put back", Remedy: v.Suggest().DescribeNamespace(name)})
+		out = append(out, print.Need{About: "namespace " + name, What: "is being deleted: nothing begins in it, and changes by its runs are not put back", Remedy: v.Suggest().DescribeNamespace(name)})
 	}
 	for _, p := range r.around.Above(name) {
 		if (p.Of == annotations.WholeCluster) == (name == r.agent.Namespace) {

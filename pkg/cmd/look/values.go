@@ -110,7 +110,7 @@ func (o *statusOptions) agentValue(r reads) []print.Value {
 	switch since := r.agent.Heartbeat; {
 	case r.noAgent != nil || r.agent.Amiss() == "":
 	case o.streams() && !since.IsZero() && !r.agent.Elsewhere && r.agent.Others == "": // else its words do not move with the clock
-		add("the agent in namespace " + r.agent.Namespace + " last showed itself " + since.UTC().Format(time.RFC3339))
+		add("the agent in namespace " + r.agent.Namespace + " was last seen " + since.UTC().Format(time.RFC3339))
 	default:
 		add(r.agent.Amiss())
 	}

@@ -199,7 +199,7 @@ func TestAStatusThatIsFollowedTellsOfASilentAgent(t *testing.T) {
 	for line, of := range map[string]func(cmdtest.Printed) string{
 		"status -w":         func(p cmdtest.Printed) string { return p.Out },
 		"status orders -w":  func(p cmdtest.Printed) string { return p.Out },
-		"status -w -o json": func(p cmdtest.Printed) string { return p.Err + "shows itself again" }, // standard output has documents alone
+		"status -w -o json": func(p cmdtest.Printed) string { return p.Err + " is back" }, // standard output has documents alone
 	} {
 		t.Run(line, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestAStatusThatIsFollowedTellsOfASilentAgent(t *testing.T) {
 					cancel()
 				}()
 				got := of(o.Line(line))
-				for _, words := range []string{"the agent in namespace maint-system last showed itself 3", "shows itself again"} { // 30 and some seconds
+				for _, words := range []string{"the agent in namespace maint-system was last seen 3", " is back"} { // 30 and some seconds
 					if strings.Count(got, words) != 1 {
 						t.Errorf("%d times %q:\n%s", strings.Count(got, words), words, got)
 					}

@@ -100,7 +100,7 @@ func (w *nodeWait) follow(ctx context.Context) error {
 			case w.agent.IsLate(ctx):
 				silent.Reset(factory.SilentEvery)
 			default:
-				return exit.Errorf(exit.CodeNoAgent, "the agent says nothing of %s: it is too old for that, or watches one namespace alone; %s", view.NodeWords(w.asked.names), w.asked.left)
+				return exit.Errorf(exit.CodeNoAgent, "the agent writes nothing about %s: it is too old, or watches only one namespace; %s", view.NodeWords(w.asked.names), w.asked.left)
 			}
 		}
 	}

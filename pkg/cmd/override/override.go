@@ -298,7 +298,7 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 	if len(held) > 0 {
 		return errors.New(strings.Join(held, "\n"))
 	}
-	return fmt.Errorf("%s has no policy, so change is permitted already; after this permission ended, no change would be permitted any more, so it is refused", f)
+	return fmt.Errorf("%s has no policy, so change is permitted already. When this permission ended, no change would be permitted any more: so it is refused", f)
 }
 
 // asked says whether an object is of a kind that the agent asks by itself whether change is permitted.
@@ -328,7 +328,7 @@ func (o *overrideOptions) gated(ctx context.Context, k *factory.Cluster, f found
 		return annotations.Policy(cm).Spec.Means(cm.Namespace, of.Group, of.Kind, f.meta.GetNamespace(), f.meta.GetName(), f.meta.GetLabels())
 	})
 	if hidden && !means {
-		fmt.Fprintf(o.ErrOut, "warning: whether a policy's gate means %s cannot be read, since you may not list ConfigMaps of all namespaces; if none does, this has no effect\n", f)
+		fmt.Fprintf(o.ErrOut, "warning: it is not known whether a policy's gate names %s, since you may not list ConfigMaps of all namespaces; if none does, this has no effect\n", f)
 		return true, nil
 	}
 	return means, err

@@ -101,7 +101,7 @@ func (o *savingsOptions) Run(ctx context.Context) error {
 	}
 	for _, row := range rows {
 		if len(row.Uncounted) > 0 {
-			fmt.Fprintf(o.ErrOut, "warning: HibernatePlan %s/%s, target %s: not counted, too much to have slept: %s\n", row.Namespace, row.Plan, row.Target, strings.Join(row.Uncounted, ", "))
+			fmt.Fprintf(o.ErrOut, "warning: HibernatePlan %s/%s, target %s: not counted, since more hours are recorded than are possible: %s\n", row.Namespace, row.Plan, row.Target, strings.Join(row.Uncounted, ", "))
 		}
 	}
 	if o.out.Table() {

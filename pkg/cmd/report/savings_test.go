@@ -112,7 +112,7 @@ func TestSavings(t *testing.T) {
 			err: "30.0 hours from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n" + hint,
 		},
 		{name: "of plans with labels that none has", line: "savings -l team=a -o jsonpath={.items}", world: objects(nightly(), slept, restored(t)), out: "[]"},
-		{name: "nothing sleeps by a copy out of a deleted namespace", line: "savings --no-headers", world: objects(nightly(), rescued), err: "warning: shop/maint-restore-orders-copy is not counted: its namespace was deleted while this slept: nothing wakes by this copy, and it can be deleted when nobody needs it\nNo resources found in shop namespace.\nnothing slept from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n"},
+		{name: "nothing sleeps by a copy out of a deleted namespace", line: "savings --no-headers", world: objects(nightly(), rescued), err: "warning: shop/maint-restore-orders-copy is not counted: its namespace was deleted while this slept: nothing wakes from this copy, and it can be deleted when nobody needs it\nNo resources found in shop namespace.\nnothing slept from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n"},
 		{name: "of plans with labels, and not what a plan of that name has elsewhere", line: "savings -A -l team=a -o 'jsonpath={.items[*].namespace} {.items[*].hours}'", world: objects(labelled, restored(t), elsewhere), out: "shop 4"},
 		{name: "nothing slept", line: "savings --last 1h", world: objects(nightly(), slept), err: "No resources found in shop namespace.\nnothing slept from Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n"},
 		{

@@ -72,7 +72,7 @@ func TestACopyOutOfADeletedNamespaceIsShown(t *testing.T) {
 	slept := stored(t, ring, web())
 	slept.Name, slept.Labels = annotations.RescuedName("till", web()), map[string]string{annotations.LabelKind: annotations.KindRestore}
 	world := []runtime.Object{cmdtest.Agent(), slept}
-	const gone = "its namespace was deleted while this slept: nothing wakes by this copy, and it can be deleted when nobody needs it"
+	const gone = "its namespace was deleted while this slept: nothing wakes from this copy, and it can be deleted when nobody needs it"
 	list := cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "list", "--no-headers")
 	if want := "office apps workload Asleep 1 1 4h its namespace was deleted while this slept: nothing wakes…"; strings.Join(strings.Fields(list.Out), " ") != want {
 		t.Errorf("listed is %q, want %q", list.Out, want)

@@ -34,7 +34,7 @@ func TestInstallRefusesASecondAgent(t *testing.T) {
 	deployment := installedObject("apps/v1", "Deployment", "ops", annotations.AgentName)
 	const (
 		installed = "an agent is installed in namespace ops: give --namespace ops to upgrade it, or uninstall it first: 'kubectl maint uninstall --apply --namespace ops'"
-		runs      = "an agent runs in namespace ops, where it has no Deployment: stop it where it runs, and remove what it was given: 'kubectl maint uninstall --apply --namespace ops'; or give --namespace ops to install it there"
+		runs      = "an agent runs in namespace ops without a Deployment: stop it where it runs, and remove its objects: 'kubectl maint uninstall --apply --namespace ops'; or give --namespace ops to install it there"
 	)
 	for name, c := range map[string]struct {
 		live  *unstructured.Unstructured // of the cluster
@@ -51,7 +51,7 @@ func TestInstallRefusesASecondAgent(t *testing.T) {
 		"it holds its Lease, and never wrote a heartbeat":         {live: binding, shows: []runtime.Object{led(time.Hour, time.Second)}, want: runs},
 		"it holds its Lease, and writes no more heartbeats":       {live: binding, shows: []runtime.Object{led(time.Hour, time.Second), heartbeat(time.Hour)}, want: runs},
 		"it held its Lease long ago":                              {live: binding, shows: []runtime.Object{led(2*time.Hour, time.Hour), heartbeat(time.Hour)}},
-		"it showed itself long ago":                               {live: binding, shows: []runtime.Object{heartbeat(time.Hour)}},
+		"it was last seen long ago":                               {live: binding, shows: []runtime.Object{heartbeat(time.Hour)}},
 		"nothing is left of it but its rights":                    {live: binding},
 		"it is the one to upgrade":                                {live: binding, shows: []runtime.Object{heartbeat(5 * time.Second)}, into: "ops"},
 		"nothing of the cluster names what a tenant forged":       {there: []*unstructured.Unstructured{deployment}, shows: []runtime.Object{heartbeat(5 * time.Second)}},

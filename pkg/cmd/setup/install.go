@@ -81,9 +81,9 @@ runs if possible.`,
 	f.StringSliceVar(&m.Without, flagWithout, nil, "`PARTS` to leave out: "+strings.Join(parts(), ", ")+"; or none")
 	f.BoolVar(&m.ReadOnly, flagReadOnly, false, "an agent that may act as nobody")
 	f.BoolVar(&m.KubeSystem, flagKubeSystem, false, "the agent may write ConfigMaps in kube-system: for plans there")
-	f.BoolVar(&m.SingleNamespace, flagSingle, false, "the agent looks at its own namespace alone, and has a Role there instead of rights in the cluster")
+	f.BoolVar(&m.SingleNamespace, flagSingle, false, "the agent watches only its own namespace, and has a Role there instead of cluster-wide rights")
 	f.BoolVar(&m.MetricsAuth, flagMetricsAuth, false, "the agent answers /metrics only to tokens whose user may get /metrics (ClusterRole maint-metrics-reader)")
-	f.BoolVar(&m.Cloud, flagCloud, false, "the agent may ask for tokens of the ServiceAccounts that it acts as, for STS of AWS alone: for connectors with auth.serviceAccount")
+	f.BoolVar(&m.Cloud, flagCloud, false, "the agent may ask for tokens of the ServiceAccounts that it acts as, but only for STS of AWS: for connectors with auth.serviceAccount")
 	f.BoolVar(&m.TolerateCordon, flagTolerate, false, "the agent may start on a cordoned node: for a cluster of one node")
 	f.BoolVar(&m.Admission, flagAdmission, false, "the admission policies too: intents and node requests become RBAC verbs")
 	f.StringVar(&m.Outbound, "outbound", outboundOpen, `"open", or "strict": webhooks and queries reach no private address, which pods, Services and nodes have; of a configuration that is made now`)
@@ -170,7 +170,7 @@ func (o *installOptions) Validate() error {
 func (m Manifests) contradictions() []string {
 	var out []string
 	if m.Cloud && slices.Contains(m.Without, partConfinement) {
-		out = append(out, fmt.Sprintf("--cloud lets the agent ask for tokens, and the part %s limits for whom: give --cloud, or leave that part out, and not both", partConfinement))
+		out = append(out, fmt.Sprintf("--cloud lets the agent ask for tokens, and the part %s limits for which accounts: give --cloud, or leave out that part, not both", partConfinement))
 	}
 	if m.SingleNamespace && m.Namespace == kubeSystem {
 		out = append(out, fmt.Sprintf("--single-namespace is for a team's own namespace: an agent in %s watches the whole cluster", kubeSystem))
@@ -201,7 +201,7 @@ func (o *installOptions) Run(ctx context.Context) error {
 // warn says what --outbound strict does not hold.
 func (o *installOptions) warn() {
 	if m := o.manifests; m.SingleNamespace && m.Outbound == outboundStrict && !m.Admission {
-		fmt.Fprintf(o.ErrOut, "warning: --outbound strict stands in ConfigMap %s/%s, where whoever may edit ConfigMaps of the namespace can take it out: --%s leaves that to those who hold the verb override on plans.maint.dev\n", m.Namespace, annotations.AgentConfigName, flagAdmission)
+		fmt.Fprintf(o.ErrOut, "warning: --outbound strict is in ConfigMap %s/%s, and whoever may edit ConfigMaps of the namespace can remove it: with --%s only those with the verb override on plans.maint.dev can\n", m.Namespace, annotations.AgentConfigName, flagAdmission)
 	}
 }
 
@@ -224,10 +224,10 @@ func (o *installOptions) bring(ctx context.Context) error {
 	}
 	o.manifests.adopt(live, o.given)
 	for _, fault := range o.manifests.contradictions() {
-		o.faults.Add("%s; what an earlier install was given still applies: --%s=false, --%s=false or --%s none end it", fault, flagCloud, flagReadOnly, flagWithout)
+		o.faults.Add("%s; the options of an earlier install still apply: --%s=false, --%s=false or --%s none ends them", fault, flagCloud, flagReadOnly, flagWithout)
 	}
 	if o.manifests.Cloud && a.notServed {
-		o.faults.Add("this API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do), so nothing would limit for whom the agent may ask for tokens: give --%s=false", flagCloud)
+		o.faults.Add("this API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do), so nothing would limit for which accounts the agent may ask for tokens: give --%s=false", flagCloud)
 	}
 	if err := o.faults.Err(); err != nil {
 		return err

@@ -102,10 +102,10 @@ func TestUninstallSpeaksOfTheKeyWhereThereIsOne(t *testing.T) {
 		removed int
 		want    string
 	}{
-		"there is a key":        {[]runtime.Object{namespace, key}, 1, "namespace other stays, with whatever else is in it and with Secret maint-agent-key: "},
-		"there is none":         {[]runtime.Object{namespace}, 1, "namespace other stays, with whatever else is in it\n"},
+		"there is a key":        {[]runtime.Object{namespace, key}, 1, "namespace other stays, with everything else in it and with Secret maint-agent-key: "},
+		"there is none":         {[]runtime.Object{namespace}, 1, "namespace other stays, with everything else in it\n"},
 		"there was no agent":    {[]runtime.Object{namespace}, 0, "no agent is installed in namespace other: there is nothing to remove\n"},
-		"an agent left its key": {[]runtime.Object{namespace, key}, 0, "no agent is installed in namespace other: there is nothing to remove\nnamespace other stays, with whatever else is in it and with Secret maint-agent-key: "},
+		"an agent left its key": {[]runtime.Object{namespace, key}, 0, "no agent is installed in namespace other: there is nothing to remove\nnamespace other stays, with everything else in it and with Secret maint-agent-key: "},
 		"the namespace is gone": {nil, 1, "there is no namespace other: nothing is left in it\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

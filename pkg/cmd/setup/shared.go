@@ -54,7 +54,7 @@ func (o *installOptions) standsIn(ctx context.Context, a *applier, namespace str
 	if shows, err := shows(ctx, o.Factory, k, namespace); err != nil || !shows {
 		return err
 	}
-	return exit.Errorf(exit.CodeError, "an agent runs in namespace %s, where it has no Deployment: stop it where it runs, and remove what it was given: %s; or give --namespace %s to install it there", namespace, o.Suggest().Uninstall(namespace), namespace)
+	return exit.Errorf(exit.CodeError, "an agent runs in namespace %s without a Deployment: stop it where it runs, and remove its objects: %s; or give --namespace %s to install it there", namespace, o.Suggest().Uninstall(namespace), namespace)
 }
 
 // shows says whether an agent shows itself in a namespace: by its heartbeat, or by its Lease alone, whose

@@ -406,10 +406,10 @@ func (o *uninstallOptions) sayShared(others []string, live objectsByKey, kept ma
 	}
 	names := strings.Join(others, " and ")
 	if len(kept) > 0 {
-		fmt.Fprintf(o.ErrOut, "the agent in namespace %s stays, and with it of the cluster: %s\n", names, strings.Join(objectNames(kept), ", "))
+		fmt.Fprintf(o.ErrOut, "the agent in namespace %s stays, with these objects of the cluster that it needs: %s\n", names, strings.Join(objectNames(kept), ", "))
 	}
 	if binding := (objectKey{"ClusterRoleBinding", annotations.AgentName}); live[binding] == nil || !kept[binding] {
-		fmt.Fprintf(o.ErrOut, "the agent in namespace %s lacks what this installation had taken over from it, its ClusterRoleBinding at least: %s brings that back\n", names, o.Suggest().InstallIn(others[0]))
+		fmt.Fprintf(o.ErrOut, "the agent in namespace %s lacks objects that this installation had taken over from it, at least its ClusterRoleBinding: %s brings them back\n", names, o.Suggest().InstallIn(others[0]))
 	}
 }
 
@@ -482,10 +482,10 @@ func (o *uninstallOptions) leftovers(ctx context.Context, k *factory.Cluster) er
 		return nil
 	}
 	if keyless {
-		fmt.Fprintf(o.ErrOut, "namespace %s stays, with whatever else is in it\n", o.namespace)
+		fmt.Fprintf(o.ErrOut, "namespace %s stays, with everything else in it\n", o.namespace)
 		return nil
 	}
-	fmt.Fprintf(o.ErrOut, "namespace %s stays, with whatever else is in it and with Secret %s: keep it if you will install again, since without this key no run, ledger or gate record that the agent signed counts any more. 'kubectl delete namespace %s' deletes both for good\n", o.namespace, annotations.KeyName, o.namespace)
+	fmt.Fprintf(o.ErrOut, "namespace %s stays, with everything else in it and with Secret %s: keep the Secret if you will install again, since without this key no run, ledger or gate record that the agent signed counts any more. 'kubectl delete namespace %s' deletes both for good\n", o.namespace, annotations.KeyName, o.namespace)
 	return nil
 }
 

@@ -31,7 +31,7 @@ func TestACommandLineOfInstallThatIsWrong(t *testing.T) {
 
 // Whoever may edit ConfigMaps where the agent runs is its admin, but for the admission policies.
 func TestInstallSaysWhatATeamCanTakeOut(t *testing.T) {
-	const warning = "warning: --outbound strict stands in ConfigMap shop/maint-agent, where whoever may edit ConfigMaps of the namespace can take it out: --with-admission leaves that to those who hold the verb override on plans.maint.dev\n"
+	const warning = "warning: --outbound strict is in ConfigMap shop/maint-agent, and whoever may edit ConfigMaps of the namespace can remove it: with --with-admission only those with the verb override on plans.maint.dev can\n"
 	for line, want := range map[string]string{
 		"install -n shop --single-namespace --outbound strict":                  warning,
 		"install -n shop --single-namespace --outbound strict --with-admission": "",

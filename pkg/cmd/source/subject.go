@@ -81,14 +81,14 @@ func (b Resolver) toldOfPolicy(c *factory.Factory, agent factory.AgentState, cm 
 // WarnInvalid warns that nothing of an invalid plan begins, whatever is permitted.
 func WarnInvalid(c *factory.Factory, s view.Subject) {
 	if s.Invalid != "" {
-		c.Warn("the plan is invalid, so it starts nothing: " + s.Invalid + "; the answer is of what else decides over it")
+		c.Warn("the plan is invalid, so it starts nothing: " + s.Invalid + "; apart from that, this is the answer for it")
 	}
 }
 
 // WarnDeleting warns that nothing begins in a namespace that is being deleted, whatever is permitted.
 func WarnDeleting(c *factory.Factory, s view.Subject) {
 	if s.Deleting {
-		c.Warn(view.NamespaceGoes + ", so that nothing begins in it; the answer is of what else decides over " + s.String())
+		c.Warn(view.NamespaceGoes + ", so nothing begins in it; apart from that, this is the answer for " + s.String())
 	}
 }
 

@@ -198,7 +198,7 @@ func leftReason(c NodeClaim) string {
 	case c.Gone:
 		return "there is no such plan any more: nobody else uncordons it"
 	}
-	return "no run of that has it now"
+	return "no run of that plan has it now"
 }
 
 // RunsUnseen is what is known of a plan whose runs could not be read.

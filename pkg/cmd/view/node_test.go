@@ -149,13 +149,13 @@ func TestTheTableOfClaims(t *testing.T) {
 		},
 		{
 			name: "who only wants it has it not, but its plan's cordon of an earlier run stands", node: cmdtest.Node("a", given("plan:shop/roll")), steps: []view.StepClaim{claim("", "waits", false)},
-			want: []view.NodeClaim{{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "no run of that has it now", Since: tenMinutesAgo}},
+			want: []view.NodeClaim{{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "no run of that plan has it now", Since: tenMinutesAgo}},
 		},
 		{
 			name: "whose runs cannot be read may have it", node: cmdtest.Node("a", given("plan:shop/roll", "plan:ops/roll", "plan:shop/roll@uid")), unseen: view.UnseenRuns{Some: true, But: "shop"},
 			want: []view.NodeClaim{
 				{Node: "a", By: "plan ops/roll", Phase: "Cordoned", Reason: "whether a run of that has it now cannot be seen", Since: tenMinutesAgo, Unseen: true},
-				{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "no run of that has it now", Since: tenMinutesAgo},
+				{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "no run of that plan has it now", Since: tenMinutesAgo},
 				{Node: "a", By: "plan shop/roll of another cluster", Phase: "Cordoned", Reason: "cordoned for it; the agent there goes on with the node", Since: tenMinutesAgo, Elsewhere: true},
 			},
 		},

@@ -20,7 +20,7 @@ type Restore struct {
 }
 
 // rescued is the fault of a copy of restore data.
-const rescued = "its namespace was deleted while this slept: nothing wakes by this copy, and it can be deleted when nobody needs it"
+const rescued = "its namespace was deleted while this slept: nothing wakes from this copy, and it can be deleted when nobody needs it"
 
 // NewRestore reads restore data, or a copy from a deleted namespace.
 func NewRestore(cm *corev1.ConfigMap) Restore {

@@ -309,7 +309,7 @@ func (s Sleeper) gated(out *SleepWindow, begins time.Time, clock func(time.Time)
 	case v.Permitted:
 	case v.Unknown():
 		out.Awake = begins.After(out.Start) // it was to begin before, and has not
-		note("not known whether it begins: what decides it may not be read here")
+		note("not known whether it begins: you may not read what decides it")
 	case !v.Ready:
 		out.Awake = true
 		note("does not begin: " + v.Reason)

@@ -117,7 +117,7 @@ func TestASleepOfWhichNobodyKnows(t *testing.T) {
 	book := policy.NewResolver("maint-system")
 	book.PutUnread("shop")
 	s := view.NewSleeper(cmdtest.Sleeper("office", everynight), nil, book.Gate(policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "night"}}}))
-	const unknown = "not known whether it begins: what decides it may not be read here"
+	const unknown = "not known whether it begins: you may not read what decides it"
 	if diff := cmp.Diff(map[int]string{20: "awake: " + unknown, 21: unknown}, told(s, cmdtest.Now(), 2)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

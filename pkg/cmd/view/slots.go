@@ -32,7 +32,7 @@ func SlotsOver(schedules []plan.Schedule, now time.Time) bool {
 
 // NotKnownThen is said of a slot at which change may or may not be permitted, as far as the one who
 // asks can see.
-const NotKnownThen = "not known whether change is permitted then: what decides it may not be read here, and the agent has not said"
+const NotKnownThen = "not known whether change is permitted then: you may not read what decides it, and the agent published nothing"
 
 // SlotStart is when the run of a slot starts, as far as its gate is known.
 type SlotStart struct {

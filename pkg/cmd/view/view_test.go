@@ -149,7 +149,7 @@ func TestWhoHasANode(t *testing.T) {
 	want := []NodeClaim{
 		{Node: "a", By: "cli.jane", Phase: "Ready", Since: saturday()},
 		{Node: "a", By: "plan shop/roll", Phase: "at work", Reason: "run r"},
-		{Node: "a", By: "plan shop/left", Phase: "Cordoned", Reason: "no run of that has it now", Since: saturday()},
+		{Node: "a", By: "plan shop/left", Phase: "Cordoned", Reason: "no run of that plan has it now", Since: saturday()},
 	}
 	if diff := cmp.Diff(want, ClaimsOfNode(Node{Node: n, StepClaims: []StepClaim{claim}})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -157,8 +157,8 @@ func TestWhoHasANode(t *testing.T) {
 	claim.Phase, n.Asked = "", nil // a new run, which has not come to what an earlier one left
 	want = []NodeClaim{
 		{Node: "a", By: "plan shop/roll", Phase: "not begun", Reason: "run r"},
-		{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "no run of that has it now", Since: saturday()},
-		{Node: "a", By: "plan shop/left", Phase: "Cordoned", Reason: "no run of that has it now", Since: saturday()},
+		{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "no run of that plan has it now", Since: saturday()},
+		{Node: "a", By: "plan shop/left", Phase: "Cordoned", Reason: "no run of that plan has it now", Since: saturday()},
 	}
 	if diff := cmp.Diff(want, ClaimsOfNode(Node{Node: n, StepClaims: []StepClaim{claim}})); diff != "" {
 		t.Errorf("of a run that waits (-want +got):\n%s", diff)

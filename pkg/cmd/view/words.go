@@ -10,7 +10,7 @@ import (
 )
 
 // NothingStarts is what follows from there being no agent: what is kept, and what is not.
-const NothingStarts = "nothing starts until it runs; what pause, skip, freeze, hibernate and wake write is kept; trigger, approve, reject, abort of a run, retry, rollback and drain refuse"
+const NothingStarts = "nothing starts until it runs; requests by pause, skip, freeze, hibernate and wake are kept; trigger, approve, reject, abort of a run, retry, rollback and drain refuse"
 
 // Prefix is s with a prefix; empty if s is empty.
 func Prefix(before, s string) string {

@@ -44,7 +44,7 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 		silent.Data["heartbeat"] = "2026-11-20T12:00:00Z"
 		return append(list, silent, cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"))
 	}
-	const silence = "warning: the agent in namespace maint-system last showed itself 12h0m0s ago (Fri 2026-11-20 13:00 CET): see 'kubectl -n maint-system get pods'\n"
+	const silence = "warning: the agent in namespace maint-system was last seen 12h0m0s ago (Fri 2026-11-20 13:00 CET): see 'kubectl -n maint-system get pods'\n"
 	remembered := cmdtest.Ledger(ledger.Ledger{
 		Recent: []ledger.Entry{
 			{Run: "maint-run-orders-x", Result: run.Ran, Outcome: &ledger.Outcome{Phase: run.Succeeded}},
@@ -111,7 +111,7 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 		{name: "a policy that does not, and nobody acts", line: "wait shut", world: []runtime.Object{cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"), cmdtest.Policy("shut", "{strategy: Restrictive}")}, code: 5, err: "error: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'\n"},
 		{name: "a node that nobody asked for", line: "wait a", world: world(cmdtest.Node("a")), code: 3, err: "error: node a: cli.jane-example.com does not ask for it: ask with 'kubectl maint drain a'\n"},
 		{name: "a node that was released", line: "wait a --for=released --requestor gpu", world: world(cmdtest.Node("a")), out: "node/a: gpu does not ask for it\n"},
-		{name: "an invalid plan that is permitted", line: "wait odd --for=permitted", world: world(cmdtest.Plan("odd", "startDeadline: soon")), out: "plan/odd: change is permitted (no strategy is set)\n", err: "warning: the plan is invalid, so it starts nothing: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d; the answer is of what else decides over it\n"},
+		{name: "an invalid plan that is permitted", line: "wait odd --for=permitted", world: world(cmdtest.Plan("odd", "startDeadline: soon")), out: "plan/odd: change is permitted (no strategy is set)\n", err: "warning: the plan is invalid, so it starts nothing: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d; apart from that, this is the answer for it\n"},
 		{name: "what its kind has not", line: "wait open --for=ended", world: world(cmdtest.Policy("open", "{strategy: Permissive}")), code: 2, err: "error: a policy is not waited for with --for=ended: it takes permitted, condition\n"},
 		{name: "a word that is none, and a phase without its name", line: "wait a --for=soon", code: 2, err: "error: --for must be ended, permitted, ready, released, phase=PHASE or condition=TYPE[=STATUS], is \"soon\"\n"},
 		{name: "a phase without its name", line: "wait a --for=phase", code: 2, err: "error: --for=phase lacks its value: write --for=phase=Idle\n"},
@@ -158,7 +158,7 @@ func TestAPlanWhoseTriggerWaitsIsNotItsEarlierRun(t *testing.T) {
 	}{
 		"it is paused":                       {cmdtest.Agent(), []string{annotations.Pause, "true"}, nil, 3, "error: the trigger of plan orders waits, and its run RUN does not begin: paused; see 'kubectl maint why orders'\n"},
 		"a pause that ends is waited for":    {cmdtest.Agent(), []string{annotations.Pause, "2026-12-24T00:00:00Z"}, []string{"--timeout", "100ms"}, 124, "run RUN is asked for by the trigger of plan orders\n"},
-		"the agent is silent":                {quiet, nil, nil, 5, "error: the agent in namespace maint-system last showed itself"},
+		"the agent is silent":                {quiet, nil, nil, 5, "error: the agent in namespace maint-system was last seen"},
 		"what was handled is not waited for": {cmdtest.Agent(), []string{annotations.StatusTrigger, "t1"}, nil, 0, "run maint-run-orders-a is the newest of plan orders\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

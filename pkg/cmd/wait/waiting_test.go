@@ -121,7 +121,7 @@ func TestWaitForAPhaseOrACondition(t *testing.T) {
 		{name: "somebody interrupts it", line: "wait orders --for=phase=Idle", world: []runtime.Object{busy}, interrupts: true, code: 130, err: waiting + "error: interrupted: plan/orders: phase Running: run maint-run-orders-a\n"},
 		{
 			name: "the agent shows itself no more", line: "wait orders --for=phase=Idle", world: []runtime.Object{busy}, silent: true, code: 5,
-			err: waiting + "error: the agent in namespace maint-system last showed itself 31s ago (Sat 2026-11-21 01:00 CET): see 'kubectl -n maint-system get pods'; plan/orders: phase Running: run maint-run-orders-a\n",
+			err: waiting + "error: the agent in namespace maint-system was last seen 31s ago (Sat 2026-11-21 01:00 CET): see 'kubectl -n maint-system get pods'; plan/orders: phase Running: run maint-run-orders-a\n",
 		},
 		{
 			name: "a HibernatePlan, by default until it is awake", line: "wait office", world: []runtime.Object{cmdtest.Sleeper("office", "schedule: {offHours: [{start: '20:00', end: '06:00'}]}", cmdtest.Noting(annotations.StatusPhase, "WakingUp"))},
@@ -187,7 +187,7 @@ func TestWaitForTheEndOfARun(t *testing.T) {
 		},
 		{
 			name: "the agent shows itself no more", line: "wait orders-a", world: world, silent: true, code: 5, out: shown,
-			err: "error: the agent in namespace maint-system last showed itself 31s ago (Sat 2026-11-21 01:00 CET): see 'kubectl -n maint-system get pods'; run maint-run-orders-a goes on when an agent is back: see 'kubectl maint status maint-run-orders-a'\n",
+			err: "error: the agent in namespace maint-system was last seen 31s ago (Sat 2026-11-21 01:00 CET): see 'kubectl -n maint-system get pods'; run maint-run-orders-a goes on when an agent is back: see 'kubectl maint status maint-run-orders-a'\n",
 		},
 	})
 }
@@ -270,7 +270,7 @@ func TestWaitForANode(t *testing.T) {
 			name: "it is released when the agent has let it go", line: "wait a --for=released --requestor gpu", world: []runtime.Object{held},
 			then: becomes(func(n *corev1.Node) { n.Annotations = map[string]string{} }), out: "node/a: gpu does not ask for it\n", err: holds,
 		},
-		{name: "somebody uncordoned it, and no agent looked at that yet", line: "wait a", silent: true, world: []runtime.Object{opened}, code: 5, err: "waiting for ready of node/a: " + uncordoned + "\nerror: the agent in namespace maint-system last showed itself 31s ago (Sat 2026-11-21 01:00 CET): see 'kubectl -n maint-system get pods'; node/a: " + uncordoned + "\n"},
+		{name: "somebody uncordoned it, and no agent looked at that yet", line: "wait a", silent: true, world: []runtime.Object{opened}, code: 5, err: "waiting for ready of node/a: " + uncordoned + "\nerror: the agent in namespace maint-system was last seen 31s ago (Sat 2026-11-21 01:00 CET): see 'kubectl -n maint-system get pods'; node/a: " + uncordoned + "\n"},
 		{name: "it is cordoned again, and drained", line: "wait a", world: []runtime.Object{opened}, until: "waiting for", then: becomes(cordoned, cmdtest.Stood(cmdtest.Jane, nodes.Ready, "it is yours again")), out: "node/a: Ready: it is yours again\n", err: "waiting for ready of node/a: " + uncordoned + "\n"},
 		{name: "a condition of a node needs no requestor", line: "wait a --for=condition=MaintenancePermitted=False", world: []runtime.Object{cmdtest.Node("a", cmdtest.Noted(annotations.StatusConditions, `[{"type":"MaintenancePermitted","status":"False"}]`))}, out: "node/a: condition MaintenancePermitted=False\n"},
 		{name: "a node is in no phase", line: "wait a --for=phase=Ready", world: []runtime.Object{held}, code: 2, err: "error: a node is not waited for with --for=phase: it takes ready, released, permitted, condition\n"},

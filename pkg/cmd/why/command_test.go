@@ -44,7 +44,7 @@ func TestWhyOfANodeForWhomeverMayReadLittle(t *testing.T) {
 	o = little()
 	o.Forbids("list", "nodes", "")
 	o.Maint("why", "shut").Is(t, cmdtest.Printed{
-		Code: 3, Err: word + "warning: list nodes: nodes is forbidden: not for you; of the requests only the agent's word is known\n",
+		Code: 3, Err: word + "warning: list nodes: nodes is forbidden: not for you; only what the agent wrote about the requests is known\n",
 		Out: verdict + "1. gpu: Pending for 10m0s: policy night: Restrictive\n   it goes on by itself then; 'kubectl maint release shut --requestor gpu' takes it back\nto permit it for a while: " + allow + "\n",
 	})
 	if got := o.Maint("why", "mine"); got.Code != 0 || !strings.Contains(got.Out, "gpu: Ready for 10m0s\nnothing is in the way\n") {
@@ -141,8 +141,8 @@ func TestWhyOfAPlanWhoseAnnotationsAreFull(t *testing.T) {
 		cm.Annotations["example.org/large"] = strings.Repeat("y", annotations.MaxBytes-annotations.Bytes(cm.Annotations))
 	})
 	got := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), full).Maint("why", "orders")
-	const want = "1. the annotations of the plan have 262144 of at most 262144 bytes: the API server refuses what the agent writes there; its slots go on, and what the agent says of it is not up to date\n" +
-		"   take away what fills them: the largest is example.org/large with "
+	const want = "1. the annotations of the plan have 262144 of at most 262144 bytes: the API server refuses what the agent writes there; its slots still run, but its status is not up to date\n" +
+		"   remove what fills them: the largest is example.org/large with "
 	if got.Code != 3 || !strings.Contains(got.Out, want) {
 		t.Errorf("%+v", got)
 	}
@@ -171,7 +171,7 @@ func TestWhyOfANodeWhoseAnnotationsAreFull(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Configured("{maxParallelOperations: 2}"), c.node)
 			has := annotations.Bytes(c.node.Annotations)
 			want := fmt.Sprintf("1. the annotations of the node have %d of at most 262144 bytes: the API server refuses what the agent writes there, and others have its turn\n"+
-				"   take away what fills them: the largest is example.org/large with %d bytes; the agent tries again every half minute\n", has, len(c.node.Annotations["example.org/large"]))
+				"   remove what fills them: the largest is example.org/large with %d bytes; the agent tries again every half minute\n", has, len(c.node.Annotations["example.org/large"]))
 			for _, may := range []string{"all nodes", "one node"} {
 				if may == "one node" {
 					o.Forbids("list", "nodes", "")
@@ -438,7 +438,7 @@ func TestWhyWarnsOfWhoUndoesWhatAStepChanges(t *testing.T) {
 		owned.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
 		p := cmdtest.Plan("orders", "", func(cm *corev1.ConfigMap) { cm.Data[annotations.DataPlan] = document("Plan", c.spec) })
 		got := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), p, template, owned).Maint("why", "orders")
-		said := strings.Contains(got.Err, "keeps Deployment/orders as Git has it, and may undo what step ")
+		said := strings.Contains(got.Err, "manages Deployment/orders from Git, and may undo what step ")
 		if said != (c.step != "") || said && !strings.Contains(got.Err, c.step) {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -17,7 +17,7 @@ func TestWhyOfARunThatIsLeftAlone(t *testing.T) {
 	cmdtest.Noting(annotations.StatusObserved, annotations.Observed(cm))(cm)
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cm, cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("hold", "suspend", run.StepRunning)), "maint-run-orders-a"))
 	o.Maint("why", "maint-run-orders-a", "-n", "shop").Is(t, cmdtest.Printed{Code: 3, Out: `1. run maint-run-orders-a is left alone: another key; sign it with 'kubectl maint -n shop adopt run/maint-run-orders-a'
-   to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back
+   if you sign it, nothing is lost; if you remove its finalizer by hand, it puts nothing back
 by hand: 'kubectl maint trigger orders'
 `})
 }

@@ -128,7 +128,7 @@ func noRoom(of string, bears map[string]string, needs int) (obstacle, bool) {
 	largest := slices.MaxFunc(slices.Sorted(maps.Keys(bears)), func(a, b string) int { return cmp.Compare(len(bears[a]), len(bears[b])) })
 	return obstacle{
 		fmt.Sprintf("the annotations of %s have %d of at most %d bytes: the API server refuses what the agent writes there", of, has, annotations.MaxBytes),
-		fmt.Sprintf("take away what fills them: the largest is %s with %d bytes; the agent tries again every half minute", largest, len(bears[largest])),
+		fmt.Sprintf("remove what fills them: the largest is %s with %d bytes; the agent tries again every half minute", largest, len(bears[largest])),
 	}, true
 }
 
@@ -166,7 +166,7 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 			)
 		default:
 			out.add(
-				fmt.Sprintf("it is cordoned for %s since %s, and no run of that has it now: one that failed or was aborted left it so", nodes.ClaimantName(by), v.When(n.Cordon.At)),
+				fmt.Sprintf("it is cordoned for %s since %s, and no run of that plan has it now: one that failed or was aborted left it cordoned", nodes.ClaimantName(by), v.When(n.Cordon.At)),
 				fmt.Sprintf("the plan's next run goes on with it and uncordons it, if it has such a step; or 'kubectl uncordon %s'", n.Name),
 			)
 		}
@@ -483,7 +483,7 @@ func (o *whyOptions) whyNode(ctx context.Context, k *factory.Cluster, s view.Sub
 	}
 	q, err := questionOf(ctx, o.Factory, k, agent, s.Name)
 	if err != nil { // the node's own verdict is known all the same
-		fmt.Fprintf(o.ErrOut, "warning: %v; of the requests only the agent's word is known\n", err)
+		fmt.Fprintf(o.ErrOut, "warning: %v; only what the agent wrote about the requests is known\n", err)
 		return o.reportNode(s, o.toldOf(ctx, k, agent, s.Name))
 	}
 	answer := q.answer(print.New(o.Env, o.Zone))
@@ -555,7 +555,7 @@ func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
 		fmt.Fprintln(o.Out, o.opens(s))
 	case len(answer.obstacles) > 0:
 	case answer.uncounted:
-		fmt.Fprintln(o.Out, "whether something is in the way of its drain is not known yet")
+		fmt.Fprintln(o.Out, "it is not known yet whether anything blocks its drain")
 	case len(answer.standing) > 0:
 		fmt.Fprintln(o.Out, "nothing is in the way")
 	default:

@@ -119,7 +119,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		{"its turn has come", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))), "gpu: its turn has come: the agent takes it up as soon as it can"},
 		{
 			"no agent", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(func(q *nodeQuestion) { q.agent.Missing = "no agent runs" }),
-			"gpu: its turn has come: the agent takes it up as soon as it can\n1. no agent is at work: no agent runs → nothing starts until it runs; what pause, skip, freeze, hibernate and wake write is kept; trigger, approve, reject, abort of a run, retry, rollback and drain refuse",
+			"gpu: its turn has come: the agent takes it up as soon as it can\n1. no agent is at work: no agent runs → nothing starts until it runs; requests by pause, skip, freeze, hibernate and wake are kept; trigger, approve, reject, abort of a run, retry, rollback and drain refuse",
 		},
 		{
 			"all places are taken", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", Held("other", nodes.Ready, "")...)),
@@ -135,7 +135,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		},
 		{
 			"an aborted run left it cordoned", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))),
-			"1. it is cordoned for plan shop/p since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago, and no run of that has it now: one that failed or was aborted left it so → the plan's next run goes on with it and uncordons it, if it has such a step; or 'kubectl uncordon a'",
+			"1. it is cordoned for plan shop/p since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago, and no run of that plan has it now: one that failed or was aborted left it cordoned → the plan's next run goes on with it and uncordons it, if it has such a step; or 'kubectl uncordon a'",
 		},
 		{
 			"a plan that is gone left it cordoned", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))).with(func(q *nodeQuestion) { q.gone = []string{"plan:shop/p"} }),

@@ -43,7 +43,7 @@ func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent fac
 		w.found = append(w.found, nobodyActs(agent))
 	}
 	for _, f := range s.Faults {
-		w.add("the plan is invalid: "+f.String(), "fix it; %s tells all faults; what sleeps wakes at its time, or with %s", o.Suggest().Lint(), o.Suggest().Wake(w.named))
+		w.add("the plan is invalid: "+f.String(), "fix it; %s shows all faults; what sleeps wakes at its time, or with %s", o.Suggest().Lint(), o.Suggest().Wake(w.named))
 	}
 	if s.Table != nil {
 		w.want = s.Table.DesiredState(o.Now(), s.Overrides())
@@ -62,7 +62,7 @@ func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent fac
 // unready is what keeps anything from being put to sleep or woken, by its status.
 func (w *whySleeper) unready() {
 	if why := w.sleeper.NotReady(); why != "" {
-		w.add("the plan is not ready: "+why, "it is noticed within a minute when that is there; %s checks all that it needs", w.Suggest().Doctor(w.named))
+		w.add("the plan is not ready: "+why, "the agent notices within a minute when that exists; %s checks all that it needs", w.Suggest().Doctor(w.named))
 	}
 	if why := w.sleeper.ClockDoubt(); why != "" {
 		w.add("the agent's clock may be wrong, so no sleep begins, and what sleeps wakes as soon as its own clock or the API server's says so: "+why, "set the clock of the node that the agent runs on")

@@ -152,7 +152,7 @@ func (o *whyOptions) noteOwner(ctx context.Context, k *factory.Cluster, p view.P
 	}
 	templates := source.TemplatesOf(ctx, o.Factory, k, p.Object.Namespace, p.Spec)
 	if step, moves := view.MovesTarget(plan.Tree{Spec: p.Spec, Templates: templates}); moves {
-		fmt.Fprintf(o.ErrOut, "warning: %s keeps %s as Git has it, and may undo what step %s does while a run lives: holdOwners: true in the plan suspends it meanwhile\n", owner, p.Spec.Target, step.Name)
+		fmt.Fprintf(o.ErrOut, "warning: %s manages %s from Git, and may undo what step %s does during a run: holdOwners: true in the plan suspends it meanwhile\n", owner, p.Spec.Target, step.Name)
 	}
 }
 
@@ -430,14 +430,14 @@ func (o *whyOptions) printer(s view.Subject) print.Printer { return print.New(o.
 // A run does what its plan said when it was asked for: what it needs is told of an invalid plan, too.
 func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentState, v print.Printer) []obstacle {
 	if s.Deleting {
-		return []obstacle{{view.NamespaceGoes + ": nothing begins in it, and what runs changed in it is not put back", o.Suggest().DescribeNamespace(s.Namespace) + " tells what it still waits for"}}
+		return []obstacle{{view.NamespaceGoes + ": nothing begins in it, and changes by runs are not put back", o.Suggest().DescribeNamespace(s.Namespace) + " tells what it still waits for"}}
 	}
 	var out []obstacle
 	if agent.Missing != "" {
 		out = append(out, nobodyActs(agent))
 	}
 	if full, is := noRoom("the plan", p.Object.Annotations, roomForStatus); is {
-		full.what += "; its slots go on, and what the agent says of it is not up to date"
+		full.what += "; its slots still run, but its status is not up to date"
 		out = append(out, full)
 	}
 	invalid := o.invalid(p, v)
@@ -454,7 +454,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		out = append(out, obstacle{v.Told(refused), "make room, or fix what refuses it; it is tried again every half minute, and at once when the plan changes"})
 	}
 	if said, is := condition(p, "RunStuck", metav1.ConditionTrue); is && len(view.AllLeftAlone(p.Object)) == 0 {
-		hand := "fix or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
+		hand := "fix or remove what refuses it; an immutable ConfigMap can only be deleted, and its finalizer removed by hand"
 		switch {
 		case stuck.WaitsForRun(said):
 			hand = "it goes on by itself when that run has ended"
@@ -474,9 +474,9 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 func leftAlone(p *view.Plan, v print.Printer) (out []obstacle) {
 	all := view.AllLeftAlone(p.Object)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		hand := "fix or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
+		hand := "fix or remove what refuses it; an immutable ConfigMap can only be deleted, and its finalizer removed by hand"
 		if stuck.ToAdopt(all[name]) {
-			hand = "to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back"
+			hand = "if you sign it, nothing is lost; if you remove its finalizer by hand, it puts nothing back"
 		}
 		if stuck.ToLabel(all[name]) {
 			hand = "the agent goes on with it then"

@@ -67,7 +67,7 @@ func misspelt(text, root, apiVersion, kind string, roots ...string) []string {
 		what := ""
 		switch hidden := apiVersion == "v1" && kind == "Secret" && !slices.Contains([]string{"apiVersion", "kind", "metadata"}, path[0]); {
 		case there && hidden:
-			what = fmt.Sprintf("%s.%s: of a Secret, conditions see the metadata alone; name its data in fields", root, path[0])
+			what = fmt.Sprintf("%s.%s: conditions see only the metadata of a Secret; name its data in fields", root, path[0])
 		case !there:
 			what = fmt.Sprintf("%s.%s: a %s has no such field", root, strings.Join(path[:at+1], "."), kind)
 			if like != "" {

@@ -21,7 +21,7 @@ func TestAConditionOnAKnownKindNamesItsFields(t *testing.T) {
 		{"has(node.spec.unschedulabel)", "node", "v1", "Node", []string{"node.spec.unschedulabel: a Node has no such field"}},
 		{"object.status.readyreplicas > 0", "object", "apps/v1", "Deployment", []string{"object.status.readyreplicas: a Deployment has no such field; did you mean object.status.readyReplicas?"}},
 		{"object.status.nothing", "object", "example.org/v1", "Own", nil},
-		{"object.data.password != '' && object.metadata.name == 'a'", "object", "v1", "Secret", []string{"object.data: of a Secret, conditions see the metadata alone; name its data in fields"}},
+		{"object.data.password != '' && object.metadata.name == 'a'", "object", "v1", "Secret", []string{"object.data: conditions see only the metadata of a Secret; name its data in fields"}},
 		{"does not compile", "node", "v1", "Node", nil},
 	} {
 		if diff := cmp.Diff(c.want, misspelt(c.text, c.root, c.apiVersion, c.kind, c.root)); diff != "" {

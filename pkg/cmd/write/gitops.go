@@ -16,7 +16,7 @@ func gitOpsFaults(g gitops.Tools, docs []source.Document) []source.Fault {
 	for _, made := range g.Hashed {
 		out = append(out, source.Fault{
 			File: made.File, Line: made.Line, Path: "configMapGenerator",
-			Message: fmt.Sprintf("%s gets a hash behind its name, so that each edit is another document, without the history, the slots and the intents of the one before: write generatorOptions: {disableNameSuffixHash: true}", made.Name),
+			Message: fmt.Sprintf("%s gets a hash added to its name, so each edit makes another document, without the history, the slots and the intents of the one before: write generatorOptions: {disableNameSuffixHash: true}", made.Name),
 		})
 	}
 	for _, d := range docs {
@@ -91,7 +91,7 @@ func undone(g gitops.Tools, p source.Plan, templates map[string]plan.TemplateSpe
 	if !moves {
 		return ""
 	}
-	return fmt.Sprintf("step %s changes %s; where %s keeps that as Git has it, it undoes the change while the run lives: holdOwners: true suspends it meanwhile", step.Name, p.Spec.Target, strings.Join(articled(owners), " or "))
+	return fmt.Sprintf("step %s changes %s; if %s manages that from Git, it undoes the change during the run: holdOwners: true suspends it meanwhile", step.Name, p.Spec.Target, strings.Join(articled(owners), " or "))
 }
 
 // articled are kinds as they stand in a sentence: a Kustomization, an Application.

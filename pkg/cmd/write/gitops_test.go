@@ -32,13 +32,13 @@ data:
 func TestLintKnowsTheToolsBesideADocument(t *testing.T) {
 	annotated := strings.Replace(scalesWeb, "  labels:", "  annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}\n  labels:", 1)
 	held := strings.Replace(scalesWeb, "      target:", "      holdOwners: true\n      target:", 1)
-	const hash = "kustomization.yaml:2: configMapGenerator: nightly gets a hash behind its name, so that each edit is another document"
+	const hash = "kustomization.yaml:2: configMapGenerator: nightly gets a hash added to its name, so each edit makes another document"
 	const eaten = "apps/nightly.yaml:15: Flux takes ${…} for a variable of its own, since Kustomization apps has postBuild: put the annotation kustomize.toolkit.fluxcd.io/substitute: disabled on this ConfigMap\n"
 	const bare = "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps: [{name: tell, type: webhook, properties: {url: \"https://example.org/${run.name}\"}}]\n"
 	generated := func(more string) string {
 		return "configMapGenerator:\n- {name: bare, files: [plan.yaml]" + more + "}\ngeneratorOptions: {disableNameSuffixHash: true}\n"
 	}
-	const undone = "warning: apps/nightly.yaml:12: spec.target: step down changes Deployment/web; where a Kustomization keeps that as Git has it, it undoes the change while the run lives: holdOwners: true suspends it meanwhile\n"
+	const undone = "warning: apps/nightly.yaml:12: spec.target: step down changes Deployment/web; if a Kustomization manages that from Git, it undoes the change during the run: holdOwners: true suspends it meanwhile\n"
 	for name, c := range map[string]struct {
 		files     map[string]string
 		out, warn string
@@ -134,7 +134,7 @@ func TestLintKnowsTheTreeOfADocument(t *testing.T) {
 			for _, path := range c.lint {
 				args = append(args, "-f", path)
 			}
-			if got := cmdtest.Offline(t, cmd.Run, "", args...); got.Out != c.out || (got.Code != 0) != (c.out != "") || strings.Contains(got.Err, "where a Kustomization keeps that as Git has it") != c.warn {
+			if got := cmdtest.Offline(t, cmd.Run, "", args...); got.Out != c.out || (got.Code != 0) != (c.out != "") || strings.Contains(got.Err, "if a Kustomization manages that from Git") != c.warn {
 				t.Errorf("exit code %d, and it says %q and %q, want %q", got.Code, got.Out, got.Err, c.out)
 			}
 		})

@@ -20,7 +20,7 @@ func hibernateWarnings(d source.Document) []source.Fault {
 		out = append(out, source.Fault{File: d.File, Line: d.LineOf(document.Fault{Line: lines.Line(path)}), Path: path, Message: message})
 	}
 	if spec.Behavior.FailFast != nil {
-		warn("spec.behavior.failFast", "is accepted and has no effect: behavior.mode decides; Strict (the default) begins nothing more after a failure, BestEffort goes on with what does not depend on it")
+		warn("spec.behavior.failFast", "is accepted and has no effect: behavior.mode decides; Strict (the default) begins nothing more after a failure, BestEffort goes on with targets that do not depend on the failed one")
 	}
 	for i, one := range spec.Schedule.OffHours {
 		path := fmt.Sprintf("spec.schedule.offHours[%d]", i)
@@ -41,7 +41,7 @@ func hibernateWarnings(d source.Document) []source.Fault {
 	return out
 }
 
-const beforeMidnight = "23:59 leaves one minute awake at midnight; write 00:00, of the next day where it names a day"
+const beforeMidnight = "23:59 leaves one minute awake at midnight; write 00:00, with the next day if a day is named"
 
 func endsBeforeMidnight(o schedule.OffHours) bool {
 	return o.End[strings.LastIndex(o.End, " ")+1:] == "23:59"

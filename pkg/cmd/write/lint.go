@@ -194,7 +194,7 @@ func warnings(d source.Document) []source.Fault {
 	}
 	source.WalkSteps("spec.steps", spec.Steps, func(path string, s plan.Step) {
 		if most := fmt.Sprint(s.Properties["maxUnavailable"]); s.Type == plan.TypeForEachNode && (most == "0" || most == "0%") {
-			warn(path+".properties.maxUnavailable", "is %s, and one node may be away all the same: a rollout has at least one", most)
+			warn(path+".properties.maxUnavailable", "is %s, but one node may be unavailable all the same: a rollout has at least one place", most)
 		}
 		if restore, _ := s.Properties["restoreAfter"].(bool); restore || len(spec.Finally) > 0 { // finally may undo anything
 			return

@@ -149,8 +149,8 @@ func TestLintWarnsOfWhatNothingUndoes(t *testing.T) {
 func TestLintWarnsOfALimitThatIsNone(t *testing.T) {
 	for most, want := range map[string]string{
 		"1":  "",
-		"0":  "warning: -:7: spec.steps[0].properties.maxUnavailable: is 0, and one node may be away all the same: a rollout has at least one\n",
-		"0%": "warning: -:7: spec.steps[0].properties.maxUnavailable: is 0%, and one node may be away all the same: a rollout has at least one\n",
+		"0":  "warning: -:7: spec.steps[0].properties.maxUnavailable: is 0, but one node may be unavailable all the same: a rollout has at least one place\n",
+		"0%": "warning: -:7: spec.steps[0].properties.maxUnavailable: is 0%, but one node may be unavailable all the same: a rollout has at least one place\n",
 	} {
 		got := cmdtest.Offline(t, cmd.Run, "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - name: roll\n    type: for-each-node\n    properties: {maxUnavailable: "+most+", steps: [{name: c, type: cordon}]}\n  finally: [{name: f, type: suspend, properties: {duration: 1s}}]\n", "lint", "-f", "-")
 		got.Is(t, cmdtest.Printed{Code: 0, Out: "", Err: want + bareNote + "1 document without faults\n"})
