@@ -209,6 +209,7 @@ func New(o Options) (*Agent, error) {
 	a.memory = memory{
 		plans: store.NewPlans(), runs: store.NewRuns(a.keys), history: store.NewHistory(), ledgers: store.NewLedgers(a.conn.Kube, a.keys, a.ledgerForged), gates: store.NewGates(o.Namespace), locks: store.NewLocks(),
 	}
+	a.keys.KnowPlans(a.planUID)
 	a.informers()
 	a.memory.documents = store.NewDocuments(a.caches.documents, a.caches.namespaces, store.FreshConfig{
 		Kube: a.conn.Kube, Meta: a.conn.Meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Backlog: a.queues.plans.Len, Plans: a.memory.plans.Size,
