@@ -44,6 +44,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -209,6 +210,8 @@ func New(o Options) (*Agent, error) {
 	a.memory = memory{
 		plans: store.NewPlans(), runs: store.NewRuns(a.keys), history: store.NewHistory(), ledgers: store.NewLedgers(a.conn.Kube, a.keys, a.ledgerForged), gates: store.NewGates(o.Namespace), locks: store.NewLocks(),
 	}
+	a.keys.KnowPlans(a.planUID)
+	a.memory.gates.Change(func(r *policy.Resolver) { r.LimitSearches(queue.NewSearches(o.Now).Of) })
 	a.informers()
 	a.memory.documents = store.NewDocuments(a.caches.documents, a.caches.namespaces, store.FreshConfig{
 		Kube: a.conn.Kube, Meta: a.conn.Meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Backlog: a.queues.plans.Len, Plans: a.memory.plans.Size,

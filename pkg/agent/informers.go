@@ -162,6 +162,8 @@ func (a *Agent) observeDocument(o any) {
 	case annotations.KindHibernatePlan:
 		a.controllers.hibernation.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		return
+	case annotations.KindPlan:
+		a.recheckRecreated(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	}
 	a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 }
@@ -191,6 +193,8 @@ func (a *Agent) documentLost(o any) {
 	case annotations.KindHibernatePlan:
 		a.controllers.hibernation.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		return
+	case annotations.KindPlan:
+		a.recheckRecreated(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	}
 	a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 }

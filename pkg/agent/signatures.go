@@ -33,6 +33,24 @@ func (a *Agent) keyChanged() {
 	a.enqueuePlan(types.NamespacedName{Namespace: a.options.Namespace, Name: annotations.AgentConfigName})
 }
 
+// planUID is the UID of the plan that is there now; empty: there is none.
+func (a *Agent) planUID(k types.NamespacedName) string {
+	if cm := a.memory.documents.Plan(k); cm != nil {
+		return string(cm.UID)
+	}
+	return ""
+}
+
+// recheckRecreated has those runs of a plan read again that somebody created again: whether they
+// count depends on which plan is there.
+func (a *Agent) recheckRecreated(plan types.NamespacedName) {
+	for _, l := range a.memory.runs.OfPlan(plan) {
+		if annotations.Recreated(l.Object) {
+			a.controllers.runs.Recheck(types.NamespacedName{Namespace: l.Object.Namespace, Name: l.Object.Name})
+		}
+	}
+}
+
 // rereadEmptied has an object read again of which nothing was kept, and which may count with
 // the key that is there now. It says whether it is one.
 func (a *Agent) rereadEmptied(c *informer.Cache, o any) bool {

@@ -216,6 +216,18 @@ func readRun(cm *corev1.ConfigMap) (run.Run, error) {
 	return r, nil
 }
 
+// PlanOfRun is the UID of the plan that a run is of, where nothing else of it is to be read; empty:
+// it does not say.
+func PlanOfRun(cm *corev1.ConfigMap) string {
+	var of struct {
+		PlanUID string `json:"planUID"`
+	}
+	if text := cm.Data[DataRun]; len(text) > maxRun || yaml.Unmarshal([]byte(text), &of) != nil {
+		return ""
+	}
+	return of.PlanUID
+}
+
 // ErrForeign says that an object of one of our names is not ours.
 var ErrForeign = errors.New("is not ours") //nolint:gochecknoglobals // a sentinel for errors.Is
 

@@ -122,14 +122,24 @@ func keyID(key []byte) string {
 const keyIDSize = 5
 
 // Sign puts a signature on an object as it is now. It covers the object's kind, namespace and name,
-// our labels, and its data, in which the plan of a run or a ledger is named by its UID. After any
-// change of these the object has to be signed again.
+// our labels, and its data, in which the plan of a run or a ledger is named by its UID; so is the object
+// of a run once it exists, for a copy of it is not the run. After any change of these the object has
+// to be signed again.
 func (k Keyring) Sign(cm *corev1.ConfigMap) error {
 	if k.Empty() {
 		return errors.New("there is no key to sign with")
 	}
 	if cm.Annotations == nil {
 		cm.Annotations = map[string]string{}
+	}
+	if cm.Labels[LabelKind] == KindRun && cm.UID != "" {
+		data := map[string]string{dataUID: string(cm.UID)}
+		for key, text := range cm.Data {
+			if key != dataUID {
+				data[key] = text
+			}
+		}
+		cm.Data = data
 	}
 	digest := contentOf(cm)
 	cm.Annotations[StatusSignature] = strings.Join([]string{signatureVersion, k.ID(), encode(digest), encode(identity(k.current, cm, digest))}, ".")
@@ -146,8 +156,27 @@ func (e *SignatureError) Error() string {
 	return fmt.Sprintf("the %s %s/%s does not count: %s", e.Kind, e.Namespace, e.Name, e.Why)
 }
 
+// dataUID is the key in the data of a run under which the UID of its object stands.
+const dataUID = "uid"
+
+// Recreated says whether a run's object is not the one that was signed last, but one of its name.
+// Whoever created it again may be somebody who restored a backup.
+func Recreated(cm *corev1.ConfigMap) bool {
+	uid := cm.Data[dataUID]
+	return cm.Labels[LabelKind] == KindRun && uid != "" && uid != string(cm.UID)
+}
+
 // Check says why an object does not count as written by the agent: *SignatureError.
 func (k Keyring) Check(cm *corev1.ConfigMap) error {
+	err := k.CheckRestored(cm)
+	if err == nil && Recreated(cm) {
+		return refused(cm, "it was deleted, and somebody created it again from what the agent had signed")
+	}
+	return err
+}
+
+// CheckRestored is Check for an object that may have come back from a backup.
+func (k Keyring) CheckRestored(cm *corev1.ConfigMap) error {
 	digest, err := k.signed(cm)
 	if err != nil {
 		return err
@@ -170,7 +199,7 @@ const uncountedKey = "\x00uncounted"
 // EmptyUncounted takes out what an object holds that the agent has not signed, and leaves the
 // reason in its place: nothing else of such an object is ever looked at.
 func (k Keyring) EmptyUncounted(cm *corev1.ConfigMap) {
-	if forged := new(SignatureError); errors.As(k.Check(cm), &forged) {
+	if forged := new(SignatureError); errors.As(k.CheckRestored(cm), &forged) {
 		cm.Data, cm.BinaryData = nil, map[string][]byte{uncountedKey: []byte(forged.Why)}
 	}
 }

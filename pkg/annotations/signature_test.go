@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
@@ -92,6 +93,54 @@ func TestWhatASignatureCovers(t *testing.T) {
 			}
 			if got := ring.CheckName(cm) == nil; got != c.named {
 				t.Errorf("CheckName: %v, want %v", got, c.named)
+			}
+		})
+	}
+}
+
+// What was signed as a run that exists is no other object of its name; what was signed before it was
+// created is, and so is what an agent signed that knew of no uid.
+func TestASignatureOfARunCoversItsUID(t *testing.T) {
+	ring := keyringOf(t, map[string]string{DataKey: longKey("k")})
+	signedAs := func(kind, uid string) *corev1.ConfigMap {
+		cm := signedLedger(t, ring)
+		cm.Labels[LabelKind], cm.UID = kind, types.UID(uid)
+		if err := ring.Sign(cm); err != nil {
+			t.Fatal(err)
+		}
+		return cm
+	}
+	for name, c := range map[string]struct {
+		cm    *corev1.ConfigMap
+		uid   types.UID
+		edit  func(cm *corev1.ConfigMap)
+		want  string // why it does not count; empty: it does
+		again bool
+	}{
+		"a run":                           {cm: signedAs(KindRun, "one"), uid: "one"},
+		"a run that was created again":    {cm: signedAs(KindRun, "one"), uid: "two", want: "somebody created it again", again: true},
+		"a run that is not created yet":   {cm: signedAs(KindRun, ""), uid: "one"},
+		"a ledger that was created again": {cm: signedAs(KindLedger, "one"), uid: "two"},
+		"the uid of the copy":             {cm: signedAs(KindRun, "one"), uid: "two", edit: func(cm *corev1.ConfigMap) { cm.Data[dataUID] = "two" }, want: "changed after"},
+		"no uid":                          {cm: signedAs(KindRun, "one"), uid: "two", edit: func(cm *corev1.ConfigMap) { delete(cm.Data, dataUID) }, want: "changed after"},
+		"a copy that is signed again": {cm: signedAs(KindRun, "one"), uid: "two", edit: func(cm *corev1.ConfigMap) {
+			if err := ring.Sign(cm); err != nil {
+				t.Error(err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cm := c.cm
+			cm.UID = c.uid
+			if c.edit != nil {
+				c.edit(cm)
+			}
+			err := ring.Check(cm)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("Check: %v, want %q", err, c.want)
+			}
+			if Recreated(cm) != c.again || c.again && (ring.CheckRestored(cm) != nil || CheckForm(cm) != nil) {
+				t.Errorf("it does not count where it is restored: %v, %v", ring.CheckRestored(cm), CheckForm(cm))
 			}
 		})
 	}

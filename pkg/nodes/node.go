@@ -36,6 +36,7 @@ type Asked struct {
 	Status  *Status // as recorded; nil: none, or not readable
 	Pods    Pods    // of waitFor; asked for by Step.Watch
 	Preview Block   // what a look at the pods before any cordon found
+	Unread  string  // why that look failed; the Preview is what was known before it then
 }
 
 // CordonTakeover says that somebody else cordoned a node that is cordoned by us: the cordon is

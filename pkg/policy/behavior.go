@@ -86,3 +86,12 @@ func stateName(permitted bool) string {
 	}
 	return ChangesPaused
 }
+
+// AskAgain is when what a verdict says may be another: where that is looked for later, soon; nil: it
+// does not change by itself.
+func AskAgain(v schedule.Verdict, now time.Time) *time.Time {
+	if v.Later != "" {
+		return new(now.Add(schedule.SearchAgain))
+	}
+	return v.Until
+}

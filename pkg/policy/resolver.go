@@ -92,6 +92,7 @@ type Resolver struct {
 	weights    weights
 	parsed     byNamespace // by its document alone
 	resolved   byNamespace // with its stanza and its pause
+	searches   func(namespace string) schedule.Budget
 	generation int64
 	changedAt  map[string]int64 // the generation of a namespace's last change
 }
@@ -100,6 +101,19 @@ type Resolver struct {
 func (b *Resolver) OfFiles() *Resolver {
 	b.files = true
 	return b
+}
+
+// LimitSearches has the searches for the windows of each namespace's policies end where its budget
+// is spent. It is for who answers for all namespaces.
+func (b *Resolver) LimitSearches(budget func(namespace string) schedule.Budget) { b.searches = budget }
+
+// searcher is the namespace whose budget the gate of a question takes from: that of the policies
+// which mean the object, whoever's it is, else its own.
+func (b *Resolver) searcher(q Query) string {
+	if len(q.Gates) > 0 {
+		return q.Gates[0].Namespace
+	}
+	return q.Namespace
 }
 
 // byNamespace are policies by namespace and name.
@@ -116,6 +130,7 @@ func (m byNamespace) put(ref PolicyRef, p *schedule.Policy) {
 func NewResolver(agentNamespace string) *Resolver {
 	return &Resolver{
 		agent: agentNamespace, weights: newWeights(), policies: map[PolicyRef]State{}, calendars: map[PolicyRef]*schedule.Calendar{},
+		searches:   func(string) schedule.Budget { return nil },
 		namespaces: map[string]StanzaText{}, unread: map[string]bool{}, parsed: byNamespace{}, resolved: byNamespace{}, changedAt: map[string]int64{},
 	}
 }
@@ -319,6 +334,7 @@ func (b *Resolver) read(ref PolicyRef, state State) *schedule.Policy {
 	}
 	p := b.parse(ref, state)
 	p.Namespace = ref.Namespace
+	p.Within(b.searches(ref.Namespace))
 	b.parsed.put(ref, p)
 	return p
 }
@@ -400,7 +416,7 @@ func (b *Resolver) Gate(q Query) *schedule.Gate {
 	for _, ref := range q.Gates { // what it may reach, its account's rights decide
 		spec.Policies = append(spec.Policies, b.resolve(ref))
 	}
-	return schedule.NewGate(spec)
+	return schedule.NewGate(spec).Within(b.searches(b.searcher(q)))
 }
 
 // GateIfAny is the gate of an object, or nil where nothing stands between it and

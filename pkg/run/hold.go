@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -11,6 +12,7 @@ import (
 type ClosedGate struct {
 	Reason   string
 	NotReady bool
+	Later    bool       // when it opens is looked for later, as the Reason says
 	Opens    *time.Time // when it opens, as far as is known
 	Since    *time.Time // since when it is closed; nil: it always was
 	Until    time.Time  // when to ask again; zero: only when a document changes
@@ -39,6 +41,8 @@ func (h ClosedGate) Message() string {
 // window says when the window opens that the gate is closed outside of. clock writes an instant.
 func (h ClosedGate) window(clock func(time.Time) string) string {
 	switch {
+	case h.Later:
+		return "its window (" + h.Reason + ")"
 	case h.Opens == nil:
 		return "its window, " + StaysClosed + " (" + h.Reason + ")"
 	case h.TooLate():
@@ -111,9 +115,9 @@ func ClosedFor(g *schedule.Gate, run string, bypass intent.Bypass, now time.Time
 	if v.Permitted {
 		return nil
 	}
-	h := &ClosedGate{Reason: v.Why(), NotReady: !v.Ready, Opens: v.Until, Since: v.Since} // what follows a closed stretch is open
-	if v.Until != nil {
-		h.Until = *v.Until
+	h := &ClosedGate{Reason: v.Why(), NotReady: !v.Ready, Later: v.Later != "", Opens: v.Until, Since: v.Since} // what follows a closed stretch is open
+	if again := policy.AskAgain(v, now); again != nil {
+		h.Until = *again
 	}
 	return h
 }

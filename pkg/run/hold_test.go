@@ -53,6 +53,7 @@ func TestAWaitIsToldWithItsEndAsFarAsItIsKnown(t *testing.T) {
 		"it opens":                 {run.ClosedGate{Reason: "night", Opens: coretest.On("03:00")}, "waits for its window, which opens at 2026-12-05T03:00:00Z (night)"},
 		"in time for its slot":     {run.ClosedGate{Reason: "night", Opens: coretest.On("03:00"), Deadline: coretest.Clock("03:00")}, "waits for its window, which opens at 2026-12-05T03:00:00Z (night)"},
 		"too late for its slot":    {run.ClosedGate{Reason: "night", Opens: coretest.On("03:00"), Deadline: coretest.Clock("02:30")}, "waits for its window, which opens at 2026-12-05T03:00:00Z (night): before that, its slot is Missed at 2026-12-05T02:30:00Z"},
+		"it is looked for later":   {run.ClosedGate{Reason: "night; looked for later", Later: true}, "waits for its window (night; looked for later)"},
 		"it does not":              {run.ClosedGate{Reason: "Restrictive"}, "waits for its window, which does not open by itself (Restrictive)"},
 		"nobody knows: say why":    {run.ClosedGate{Reason: "there is no such policy", NotReady: true}, "there is no such policy"},
 		"not ready, though a time": {run.ClosedGate{Reason: "no zone", NotReady: true, Opens: coretest.On("03:00")}, "no zone"},
@@ -60,6 +61,31 @@ func TestAWaitIsToldWithItsEndAsFarAsItIsKnown(t *testing.T) {
 		if got := c.gate.Message(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// spent is a budget of which nothing is left.
+type spent struct{}
+
+func (spent) Left() int { return 0 }
+func (spent) Spend(int) {}
+
+// Windows that take turns by the minute, and swap them by the month, are searched for long.
+func TestARunAsksAGateAgainWhoseWindowIsLookedForLater(t *testing.T) {
+	var both []*schedule.Policy
+	for _, cron := range [][2]string{{"*/2 * 1-15 * *", "1-59/2 * 16-31 * *"}, {"1-59/2 * 1-15 * *", "*/2 * 16-31 * *"}} {
+		p, err := schedule.ParsePolicy("p", schedule.PolicySpec{Strategy: schedule.MaintenanceScheduled, MaintenanceSchedule: &schedule.MaintenanceSchedule{
+			Windows: []schedule.Window{{Cron: cron[0], Duration: "1m"}, {Cron: cron[1], Duration: "1m"}},
+		}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both = append(both, p)
+	}
+	now := coretest.Clock("02:00")
+	h := run.ClosedFor(schedule.NewGate(schedule.GateSpec{Policies: both}).Within(spent{}), "r", intent.Bypass{}, now)
+	if h == nil || !h.Later || h.Opens != nil || !h.Until.Equal(now.Add(schedule.SearchAgain)) || strings.Contains(h.Message(), run.StaysClosed) {
+		t.Fatalf("hold: %+v", h)
 	}
 }
 

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
@@ -154,8 +155,13 @@ func (all every) change(t int64, e *effort) int64 {
 		}
 		return first
 	}
-	for horizon := t + civil.CycleSeconds; t <= horizon && e.spend(len(all)); {
-		t = all.nextOpening(t, e)
+	meeting, horizon := meetingOf(all, t, e), t+civil.CycleSeconds
+	for i := 0; t <= horizon && e.spend(len(all)); i++ {
+		if i%betweenMeetings == 0 {
+			t = meeting.Next(t, horizon)
+		} else {
+			t = all.nextOpening(t, e)
+		}
 		if t == civil.Never || all.open(t) {
 			return t
 		}
@@ -183,12 +189,18 @@ func (all every) since(t int64, e *effort) int64 {
 		}
 		return last
 	}
-	for horizon := longAgo(t); t >= horizon && e.spend(len(all)); {
-		first := all.lastClosing(t, e)
-		if first == civil.Beginning || all.open(first-1) {
-			return first
+	meeting, horizon := meetingOf(all, civil.Beginning, e), longAgo(t)
+	for i := 0; t >= horizon && e.spend(len(all)); i++ {
+		if i%betweenMeetings == 0 {
+			t = meeting.Last(t, horizon)
+		} else if t = all.lastClosing(t, e); t != civil.Beginning {
+			t--
 		}
-		t = first - 1
+		if t == civil.Beginning {
+			return t
+		} else if all.open(t) {
+			return t + 1
+		}
 	}
 	e.endBack(t)
 	return civil.Beginning
@@ -203,4 +215,21 @@ func (all every) lastClosing(t int64, e *effort) int64 {
 		}
 	}
 	return first
+}
+
+// sameCourse says whether two courses are made of the same timelines in the same way.
+func sameCourse(a, b course) bool {
+	switch a := a.(type) {
+	case *constant:
+		o, ok := b.(*constant)
+		return ok && *a == *o
+	case *prefix:
+		o, ok := b.(*prefix)
+		return ok && a.permits == o.permits && a.until == o.until && a.why == o.why && sameCourse(a.then, o.then)
+	case every:
+		o, ok := b.(every)
+		return ok && slices.EqualFunc(a, o, sameCourse)
+	}
+	tl, ok := a.(*Timeline)
+	return ok && course(tl) == b
 }

@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"time"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
 
@@ -11,7 +13,19 @@ import (
 const (
 	timelineEffort = 400_000   // of one timeline, in sources asked
 	courseEffort   = 1_000_000 // of several timelines together
+	leastEffort    = 500       // where a budget is spent (a guess: a millisecond, and years of windows that open daily)
+
 )
+
+// SearchAgain is after what time a search is tried again that ended since a budget was spent.
+const SearchAgain = time.Minute
+
+// Budget is what the searches of several gates may ask together, in sources. It is safe for
+// concurrent use.
+type Budget interface {
+	Left() int
+	Spend(n int)
+}
 
 // effort is what a search may ask, and has asked. reached is where one that had to end
 // stood, or never: what was found is not known beyond it.
@@ -21,6 +35,14 @@ type effort struct {
 }
 
 func newEffort(most int) *effort { return &effort{most: most, reached: civil.Never} }
+
+// left is what one of several timelines may ask: as much as ever, but where a budget is nearly spent.
+func (e *effort) left() int {
+	if e.most >= courseEffort {
+		return timelineEffort
+	}
+	return max(e.most-e.spent, 0)
+}
 
 // spend says whether n sources more may be asked.
 func (e *effort) spend(n int) bool {

@@ -46,7 +46,9 @@ func excluding(t *testing.T, c *Calendar, windows ...Window) *Timeline {
 }
 
 // asked is what both searches of a timeline cost at an instant.
-func asked(tl *Timeline, at time.Time) int { return tl.stretch(at.Unix()).asked }
+func asked(tl *Timeline, at time.Time) int {
+	return tl.stretch(at.Unix(), newEffort(courseEffort)).asked
+}
 
 // TestASearchThatNeverEndsIsGivenUp is about events that touch for ever: each of the 400
 // years would be gone through event by event.
@@ -108,18 +110,31 @@ func TestASearchThatEndsBeyondAnExclusionLeavesItClosed(t *testing.T) {
 	}
 }
 
-// TestPoliciesThatNeverMeetAreGivenUp is about two that are permissive in turns.
-func TestPoliciesThatNeverMeetAreGivenUp(t *testing.T) {
+// inTurns are two policies of which one permits change in even minutes and the other in odd ones, in
+// the first half of a month, and the other way round in the second.
+func inTurns(t testing.TB) every {
+	t.Helper()
 	var both every
-	for _, cron := range []string{"*/2 * * * *", "1-59/2 * * * *"} {
-		tl, err := ParseMaintenanceSchedule(&MaintenanceSchedule{Windows: []Window{{Cron: cron, Duration: "1m"}}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		both = append(both, tl)
+	for _, cron := range [][2]string{{"*/2 * 1-15 * *", "1-59/2 * 16-31 * *"}, {"1-59/2 * 1-15 * *", "*/2 * 16-31 * *"}} {
+		both = append(both, windowsOf(t, "UTC", Window{Cron: cron[0], Duration: "1m"}, Window{Cron: cron[1], Duration: "1m"}))
 	}
+	return both
+}
+
+func windowsOf(t testing.TB, zone string, list ...Window) *Timeline {
+	t.Helper()
+	tl, err := ParseMaintenanceSchedule(&MaintenanceSchedule{Timezone: zone, Windows: list}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tl
+}
+
+// TestPoliciesThatNeverMeetAreGivenUp is about two that are permissive in turns, as no week says.
+func TestPoliciesThatNeverMeetAreGivenUp(t *testing.T) {
+	both := inTurns(t)
 	at := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
-	found := stretchOf(both, at.Unix())
+	found := stretchOf(both, at.Unix(), courseEffort)
 	if found.open || found.end != civil.Never || found.start != civil.Beginning {
 		t.Fatalf("got %+v", found)
 	}

@@ -30,9 +30,9 @@ func newWindows(opening *Schedule, length int64, onWall bool) *windows {
 			w.runs = dense(clock.times, length)
 		}
 	case *stride:
-		w.weekly = plain && weekly(&clock.days) && weekSeconds%clock.step == 0
-		w.daily = plain && !onWall && clock.times.Hours == civil.EveryHour && clock.step <= length &&
-			(clock.unit == civil.HourSeconds || clock.times.Minutes == civil.EveryMinute)
+		w.weekly = plain && weekly(&clock.Days) && weekSeconds%clock.Step == 0
+		w.daily = plain && !onWall && clock.Times.Hours == civil.EveryHour && clock.Step <= length &&
+			(clock.Unit == civil.HourSeconds || clock.Times.Minutes == civil.EveryMinute)
 	}
 	return w
 }

@@ -292,9 +292,9 @@ func (r *rrule) clockFrom(start int64) clock {
 		if r.frequency == "MINUTELY" {
 			unit = civil.MinuteSeconds
 		}
-		return &stride{days: days, times: times, unit: unit, step: unit * r.interval, anchor: civil.FloorDiv(start, unit) * unit}
+		return &stride{civil.Stride{Days: days, Times: times, Unit: unit, Step: unit * r.interval, Anchor: civil.FloorDiv(start, unit) * unit}}
 	case len(r.setpos) > 0:
-		return &setpos{wall: wallClock{days, times}, positions: r.setpos}
+		return &setpos{civil.Setpos{Days: days, Times: times, Positions: r.setpos}}
 	}
 	return &wallClock{days: days, times: times}
 }
@@ -381,8 +381,20 @@ func (r *rrule) countInYear(set *civil.Days) {
 
 func (r *rrule) reachable(start int64) bool {
 	every, ok := r.clockFrom(start).(*stride)
-	return !ok || every.reachable()
+	return !ok || every.Reachable()
 }
+
+// stride is the clock of every n-th hour or minute.
+type stride struct{ civil.Stride }
+
+func (s *stride) next(local int64) (int64, bool)     { return s.Next(local) }
+func (s *stride) previous(local int64) (int64, bool) { return s.Previous(local) }
+
+// setpos is the clock of a rule with BYSETPOS.
+type setpos struct{ civil.Setpos }
+
+func (s *setpos) next(local int64) (int64, bool)     { return s.Next(local) }
+func (s *setpos) previous(local int64) (int64, bool) { return s.Previous(local) }
 
 // bounded is a clock within a first and a last wall-clock time.
 type bounded struct {

@@ -85,8 +85,11 @@ func (p *Policy) cause() Cause { return Cause{Policy: p.Name, PolicyNamespace: p
 
 // with is the policy with another course.
 func (p *Policy) with(c course) *Policy {
-	return &Policy{Name: p.Name, Namespace: p.Namespace, gate: &Gate{course: c}}
+	return &Policy{Name: p.Name, Namespace: p.Namespace, gate: (&Gate{course: c}).Within(p.gate.budget)}
 }
+
+// Within is Gate.Within of a policy.
+func (p *Policy) Within(b Budget) { p.gate.Within(b) }
 
 // Overridden is the policy with a stanza on it, which overrides the policy itself. PermissiveUntil
 // and RestrictiveUntil hold until their instant; from then on the policies that the stanza names
@@ -216,6 +219,22 @@ type GateSpec struct {
 type Gate struct {
 	course course
 	memo   memo
+	budget Budget // of its searches beside their own bounds; nil: none
+}
+
+// Within has the searches of the gate end where a budget is spent. What they have not found then is
+// not known yet, and looked for again later.
+func (g *Gate) Within(b Budget) *Gate {
+	g.budget = b
+	return g
+}
+
+// Kept is the gate itself where another answers the same, for what it remembers; else the other.
+func (g *Gate) Kept(now *Gate) *Gate {
+	if g != nil && now != nil && sameCourse(g.course, now.course) {
+		return g
+	}
+	return now
 }
 
 // NewGate combines the stanzas. The object's own comes first, then the policies

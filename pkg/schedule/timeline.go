@@ -262,7 +262,7 @@ func (tl *Timeline) open(t int64) bool {
 func (tl *Timeline) ready(int64) bool { return true }
 
 func (tl *Timeline) explain(t int64) explanation {
-	if tl.stretch(t).open {
+	if tl.open(t) {
 		return explanation{tl.inside, tl.cause}
 	}
 	if why := tl.exclude.reason(t); why != "" {
@@ -274,8 +274,7 @@ func (tl *Timeline) explain(t int64) explanation {
 // change is the first instant after t at which the timeline is not as it is at
 // t, or never.
 func (tl *Timeline) change(t int64, e *effort) int64 {
-	found := tl.stretch(t)
-	e.spent += found.asked
+	found := tl.stretch(t, e)
 	if found.known.end != found.end {
 		e.notBeyond(found.known.end)
 	}
@@ -285,8 +284,7 @@ func (tl *Timeline) change(t int64, e *effort) int64 {
 // since is the instant from which on the timeline has been as it is at t, or
 // the beginning.
 func (tl *Timeline) since(t int64, e *effort) int64 {
-	found := tl.stretch(t)
-	e.spent += found.asked
+	found := tl.stretch(t, e)
 	if found.known.start != found.start {
 		e.notBefore(found.known.start)
 	}
@@ -295,13 +293,22 @@ func (tl *Timeline) since(t int64, e *effort) int64 {
 
 // stretch remembers the last permissive and the last restrictive stretch, so
 // that those who share a policy do not work them out one by one.
-func (tl *Timeline) stretch(t int64) *stretch {
+func (tl *Timeline) stretch(t int64, e *effort) *stretch {
 	if known := tl.memo.find(t); known != nil {
+		e.spent++
 		return known
 	}
-	open, back, ahead := tl.open(t), newEffort(timelineEffort), newEffort(timelineEffort)
+	open, most := tl.open(t), timelineEffort
+	if !open { // what is open may be closed soon, and that is to be known
+		most = min(most, e.left())
+	}
+	back, ahead := newEffort(most), newEffort(most)
 	found := &stretch{span: span{tl.lookBack(t, open, back), tl.lookAhead(t, open, ahead)}, open: open}
-	return tl.memo.keep(found.searched(back, ahead))
+	e.spent += found.searched(back, ahead).asked
+	if most < timelineEffort && found.known != found.span {
+		return found // another search may come further
+	}
+	return tl.memo.keep(found)
 }
 
 func (tl *Timeline) lookAhead(t int64, open bool, e *effort) int64 {

@@ -19,6 +19,7 @@ type Verdict struct {
 	Reason              string     `json:"reason"`
 	Cause               Cause      `json:"-"`
 	AfterFreeze         string     `json:"-"` // as it follows the Reason of a freeze: what keeps it closed up to Until
+	Later               string     `json:"-"` // as it follows the Reason: that nobody has looked yet how long it stays so
 	Since               *time.Time `json:"since,omitempty"`
 	Until               *time.Time `json:"until,omitempty"`
 	Next                *Following `json:"next,omitempty"`
@@ -26,8 +27,11 @@ type Verdict struct {
 	PermissiveRemaining int64      `json:"permissiveRemaining"` // 0 restricted now, >0 seconds left, −1 permitted for ever
 }
 
-// Why is the Reason up to Until: with what follows a freeze.
-func (v Verdict) Why() string { return v.Reason + v.AfterFreeze }
+// Why is the Reason up to Until: with what follows a freeze, and whether it is looked for later.
+func (v Verdict) Why() string { return v.Reason + v.AfterFreeze + v.Later }
+
+// lookedForLater stands in Later.
+const lookedForLater = "; when that changes is not known yet, and is looked for later: the policies of a namespace have so much search, and these have had theirs"
 
 // Following is the stretch after the present one. End is nil where it has none.
 type Following struct {
@@ -59,8 +63,11 @@ func (g *Gate) Verdict(now time.Time) Verdict {
 		verdict.AfterFreeze = afterFreeze(g.course, t, present.end)
 	}
 	left := int64(ForEver)
-	if present.until != nil {
+	switch {
+	case present.until != nil:
 		left = secondsUntil(now, *present.until)
+	case present.later:
+		left, verdict.Later = NotReady, lookedForLater
 	}
 	if verdict.Permitted {
 		verdict.PermissiveRemaining = left
@@ -89,6 +96,7 @@ type stretch struct {
 	known        span // where it is known to be so; less than the span where a search had to end
 	asked        int  // what finding it cost, see effort
 	open         bool
+	later        bool // a search had to end since a budget was spent
 	since, until *time.Time
 	next         *Following
 }
@@ -123,7 +131,18 @@ func (g *Gate) present(t int64) *stretch {
 	if known := g.memo.find(t); known != nil {
 		return known
 	}
-	return g.memo.keep(stretchOf(g.course, t))
+	most := courseEffort
+	if g.budget != nil {
+		most = min(most, max(g.budget.Left(), leastEffort))
+	}
+	found := stretchOf(g.course, t, most)
+	if g.budget != nil {
+		g.budget.Spend(found.asked)
+	}
+	if found.later {
+		found.known.end = min(found.known.end, t+int64(SearchAgain/time.Second))
+	}
+	return g.memo.keep(found)
 }
 
 // searched notes how far the two searches that found a stretch came, and what they cost. One
@@ -139,13 +158,15 @@ func (s *stretch) searched(back, ahead *effort) *stretch {
 	return s
 }
 
-func stretchOf(c course, t int64) *stretch {
-	back, ahead := newEffort(courseEffort), newEffort(courseEffort)
+func stretchOf(c course, t int64, most int) *stretch {
+	back, ahead, further := newEffort(most), newEffort(most), newEffort(most)
 	s := &stretch{span: span{c.since(t, back), c.change(t, ahead)}, open: c.open(t)}
 	s.searched(back, ahead)
 	s.since, s.until = instantOf(s.start), instantOf(s.end)
 	if s.until != nil {
-		s.next = &Following{Permitted: !s.open, Start: *s.until, End: instantOf(changeOf(c, s.end))}
+		s.next = &Following{Permitted: !s.open, Start: *s.until, End: instantOf(c.change(s.end, further))}
 	}
+	s.asked += further.spent
+	s.later = most < courseEffort && (s.known != s.span || further.reached != civil.Never)
 	return s
 }

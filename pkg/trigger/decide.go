@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/watchrule"
@@ -280,7 +281,7 @@ func (d *decider) gate() {
 	}
 	v := d.f.Gate.Verdict(d.f.Now)
 	d.out.Status.Window = &v
-	for _, t := range []*time.Time{v.Until, d.f.Plan.Intent.Stanza.Until, d.f.Plan.Intent.Bypass.Until} { // its reason changes, too
+	for _, t := range []*time.Time{policy.AskAgain(v, d.f.Now), d.f.Plan.Intent.Stanza.Until, d.f.Plan.Intent.Bypass.Until} { // its reason changes, too
 		if t != nil {
 			d.wakeAt(*t)
 		}

@@ -158,8 +158,8 @@ func heldBy(run, said string) []annotations.Frozen {
 func (c *Controller) verdict(m *metav1.PartialObjectMetadata, now time.Time) (f annotations.Frozen, changes time.Time) {
 	v := c.Stores.Gates.Ask(c.question(m)).Verdict(now)
 	f = annotations.Frozen{Name: m.Name, Open: v.Permitted}
-	if v.Until != nil {
-		changes = *v.Until
+	if again := policy.AskAgain(v, now); again != nil {
+		changes = *again
 	}
 	if v.Permitted {
 		f.Until = v.Until

@@ -128,8 +128,8 @@ func (g *Controller) opinion(ctx context.Context, w *gateWatch, o *gateObject, n
 			q.Gates = []policy.PolicyRef{ref}
 			v := g.Stores.Gates.Ask(q).Verdict(now)
 			out.wants, out.why[name] = append(out.wants, knob.DesiredState{Policy: name, Closed: !v.Permitted}), "policy "+name+": "+v.Reason
-			if v.Until != nil {
-				out.wake = queue.Soonest(out.wake, *v.Until)
+			if again := policy.AskAgain(v, now); again != nil {
+				out.wake = queue.Soonest(out.wake, *again)
 			}
 		case !slices.Contains(out.question.Gates, ref):
 			out.wants, out.why[name] = append(out.wants, knob.DesiredState{Policy: name}), "policy "+name+" no longer names it"

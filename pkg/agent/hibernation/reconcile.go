@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/offwindow"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
@@ -453,7 +454,7 @@ func (c *Controller) ask(k types.NamespacedName, v *view, known *cachedPlan) {
 	now := c.Clock.Now()
 	v.policy.gate = gate
 	v.policy.verdict, v.policy.strategy = new(gate.Verdict(now)), c.Stores.Gates.Strategy(q, now)
-	if until := v.policy.verdict.Until; until != nil {
+	if until := policy.AskAgain(*v.policy.verdict, now); until != nil {
 		v.again = queue.Soonest(v.again, *until)
 	}
 }

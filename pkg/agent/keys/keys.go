@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -21,6 +22,7 @@ import (
 type Store struct {
 	Config
 
+	planIs  func(plan types.NamespacedName) string // nil: no plan is known
 	mu      sync.RWMutex
 	ring    annotations.Keyring
 	fault   error // why the Secret as it stands is of no use; nil: it is
@@ -64,8 +66,27 @@ func (s *Store) Sign(cm *corev1.ConfigMap) error {
 	return nil
 }
 
-// Check says why an object does not count as the agent's own: *annotations.SignatureError.
-func (s *Store) Check(cm *corev1.ConfigMap) error { return s.keyring().Check(cm) }
+// Check says why an object does not count as the agent's own: *annotations.SignatureError. A run that
+// somebody created again is none of ours while its plan is the same: what had run of it would run
+// again. With another plan, or none, it came back from a backup, and only ends.
+func (s *Store) Check(cm *corev1.ConfigMap) error {
+	if err := s.keyring().CheckRestored(cm); err != nil {
+		return err
+	}
+	if annotations.Recreated(cm) && s.planIs != nil {
+		if is := s.planIs(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]}); is == "" || is != annotations.PlanOfRun(cm) {
+			return nil
+		}
+	}
+	return s.keyring().Check(cm)
+}
+
+// KnowPlans tells the store, before anything is checked, how the UID of the plan that is there now is
+// found; empty: there is none.
+func (s *Store) KnowPlans(uid func(plan types.NamespacedName) string) *Store {
+	s.planIs = uid
+	return s
+}
 
 // Empty takes out what an object holds that does not count.
 func (s *Store) Empty(cm *corev1.ConfigMap) { s.keyring().EmptyUncounted(cm) }

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
 // Of a pod that is counted its labels are kept, with a bound.
@@ -65,6 +67,38 @@ func TestABudgetThatIsTooLargeStandsInTheWay(t *testing.T) {
 		if !w.node("a").Spec.Unschedulable {
 			w.Errorf("it is not cordoned: %s", w.status("a", "gpu"))
 		}
+	})
+}
+
+// Pods that take too long to read hold no slot: their drain says itself that they stand in its way for
+// good, and the request says that nobody could look.
+func TestADrainWhosePodsCannotBeReadInTimeYieldsItsSlot(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a", asked("gpu", "{}")), pod("web-1", "a"))
+		letGo := w.api.Hold(agenttest.When{Resource: "pods"}, agenttest.Always)
+		a := w.lead()
+		w.pass(20 * time.Second)
+		w.expect("after a look that failed", "a cordoned for gpu, gpu Draining")
+		if s := w.status("a", "gpu"); !strings.Contains(s.String(), "its pods could not be read within 10s before its drain") {
+			w.Errorf("it is %s", s)
+		}
+		w.api.Put(budget("web", false), node("b", asked("os", noDrain)))
+		a.drains.say("a", executors.DrainStatus{
+			Reason: executors.DrainBlocked, Total: 1, Left: 1,
+			Blocks: []drain.Block{{Permanent: true, Budgets: []string{"shop/web"}, Pods: []string{"shop/web-1"}, Why: "the budget permits none"}},
+		})
+		w.pass(20 * time.Second)
+		w.expect("when it is blocked", "a cordoned for gpu, gpu Draining", "b cordoned for os, os Ready")
+		w.edit("b", withdraw("os"))
+		w.pass(5 * time.Minute)
+		if s := w.status("a", "gpu"); s.Yielded == nil || !strings.Contains(s.String(), "the budget permits none") {
+			w.Errorf("while nobody can look: %s", s)
+		}
+		w.api.Put(budget("web", true))
+		letGo()
+		a.drains.done("a")
+		w.pass(3 * time.Minute)
+		w.expect("when it could be looked at again", "a cordoned for gpu, gpu Ready", "b open")
 	})
 }
 

@@ -2,6 +2,7 @@ package nodemaintenance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -64,6 +65,7 @@ type preview struct {
 	at        time.Time
 	block     nodes.Block
 	budgets   []string // that are in the way for good, namespace/name
+	unread    string   // why the look failed; what was known before it stands here then
 	stale     bool     // one of them has moved since
 	unsettled bool     // a budget was changed, and is not computed yet
 	looking   bool     // again, or for the first time
@@ -210,16 +212,16 @@ func (p *nodePods) counted(node string, r nodes.Request) nodes.Pods {
 	return nodes.Pods{Known: true, Left: len(names), Some: names[:min(len(names), 3)]}
 }
 
-// preview is what a look at the pods found before anything was cordoned; as long as
-// there was none, what the request's status remembers of the last one.
-func (p *nodePods) preview(node string, a nodes.Asked) nodes.Block {
+// preview is what a look at the pods found before anything was cordoned, and why it failed; as long
+// as there was none, what the request's status remembers of the last one.
+func (p *nodePods) preview(node string, a nodes.Asked) (found nodes.Block, unread string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := p.previews[previewOf(node, a.Request)]
 	if seen == nil || seen.at.IsZero() {
-		return a.Remembered()
+		return a.Remembered(), ""
 	}
-	return seen.block // the last known one, while a new look is under way
+	return seen.block, seen.unread // the last known one, while a new look is under way
 }
 
 func previewOf(node string, r nodes.Request) previewKey {
@@ -287,17 +289,32 @@ func (p *nodePods) runPreview(ctx context.Context, d nodeDrain, since time.Time)
 	defer cancel()
 	began := p.now()
 	found, err := p.preflight(ctx, d, since)
-	if err != nil && !apierrors.IsForbidden(err) { // who lacks the right hears so from the drain
-		found.failed = 1
+	p.mu.Lock()
+	if err != nil {
+		found = p.failed(d, errors.Is(ctx.Err(), context.DeadlineExceeded))
+		if !apierrors.IsForbidden(err) { // who lacks the right hears so from the drain
+			found.failed = 1
+		}
 	}
 	found.at = p.now()
-	p.mu.Lock()
 	p.storePreview(d.previewKey, &found, began)
 	if err != nil { // no verdict is no obstacle for long: the drain itself says what stands in its way
 		p.telemetry.Log.Warn("pods could not be looked at before a drain", "node", d.node, "error", err.Error(), "begins", !found.unknown() && !found.block.Permanent)
 	}
 	p.mu.Unlock()
 	p.wakeAll(map[string]bool{d.requestor: true})
+}
+
+// failed is what counts after a look that failed: what was known before. Its caller holds the lock.
+func (p *nodePods) failed(d nodeDrain, late bool) preview {
+	found := preview{block: d.known, unread: "its pods could not be read before its drain"}
+	if late {
+		found.unread = fmt.Sprintf("its pods could not be read within %s before its drain", nodeWrite)
+	}
+	if was := p.previews[d.previewKey]; was != nil && was.block.Permanent {
+		found.block, found.budgets = was.block, was.budgets
+	}
+	return found
 }
 
 // preflight is what stands in the way of a drain for good: of one that has not begun, before

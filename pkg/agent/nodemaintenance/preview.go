@@ -29,6 +29,7 @@ const previewPause = time.Second
 type nodeDrain struct {
 	previewKey
 	options drain.Options
+	known   nodes.Block      // what is in its way, where a look fails and none before it found anything
 	since   func() time.Time // when it began; zero: it has not
 	kube    func() (kube.Interface, error)
 }
@@ -59,7 +60,7 @@ func drainBegan(l *store.LiveRun, node string) time.Time {
 // requestDrain is the drain that a request asks for.
 func (p *nodePods) requestDrain(node string, a nodes.Asked) nodeDrain {
 	return nodeDrain{
-		previewKey: previewOf(node, a.Request), options: *a.Request.Drain, kube: p.own,
+		previewKey: previewOf(node, a.Request), options: *a.Request.Drain, known: a.Remembered(), kube: p.own,
 		since: func() time.Time {
 			if a.Status == nil || a.Status.Phase != nodes.Draining {
 				return time.Time{}
@@ -214,7 +215,9 @@ func (p *nodePods) previewStalled(ctx context.Context, n nodes.Node, a nodes.Ask
 	if !stalled {
 		return time.Time{}
 	}
-	_, next = p.stalledBy(ctx, p.requestDrain(n.Name, a), since, now)
+	d := p.requestDrain(n.Name, a)
+	d.known = n.Drain.Block // as its drain says it
+	_, next = p.stalledBy(ctx, d, since, now)
 	return next
 }
 

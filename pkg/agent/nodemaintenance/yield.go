@@ -55,12 +55,14 @@ func (w nodeWant) asks(node string, options *drain.Options) nodeWant {
 // and would be however long it waited.
 func (k *Controller) stalls(ctx context.Context, l *store.LiveRun, h nodes.Hold, now time.Time) bool {
 	k.state.mu.Lock()
-	d, stalled := k.state.demand.stalled[wish{h.Node, store.StepKey{Run: l.Key(), Path: h.Drain}}]
+	d, is := k.state.demand.stalled[wish{h.Node, store.StepKey{Run: l.Key(), Path: h.Drain}}]
 	k.state.mu.Unlock()
-	if !stalled || h.Failed || h.Yielded {
+	if !is || h.Failed || h.Yielded {
 		return false
 	}
-	block, next := k.pods.stalledBy(ctx, k.planDrain(l, h.Node, d.drain), d.since, now)
+	stalled := k.planDrain(l, h.Node, d.drain)
+	stalled.known = nodes.Block{Permanent: true, Text: "its drain was, and its pods could not be read since"}
+	block, next := k.pods.stalledBy(ctx, stalled, d.since, now)
 	k.look.by(soonestOf(next))
 	return block.Permanent
 }

@@ -91,7 +91,7 @@ func (p *Controller) notifyAhead(ctx context.Context, cm *corev1.ConfigMap, v sc
 // where an Until ends and the answer stays the same, its reason changes.
 func policyWake(state policy.State, cluster schedule.Pause, v schedule.Verdict, now time.Time) time.Time {
 	var wake time.Time
-	for _, at := range []*time.Time{v.Until, state.Stanza.Until, state.Pause.Until, cluster.Until} {
+	for _, at := range []*time.Time{policy.AskAgain(v, now), state.Stanza.Until, state.Pause.Until, cluster.Until} {
 		if at != nil && at.After(now) {
 			wake = queue.Soonest(wake, *at)
 		}

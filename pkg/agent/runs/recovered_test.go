@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -53,5 +55,30 @@ func TestARunOutOfABackupPutsBackWhatItHadFound(t *testing.T) {
 		if got := w.steps.last("down"); !got.Recorded.RecoveredAt.Equal(back.Truncate(time.Second)) || w.record("down").Restored != run.RestoreDone {
 			t.Errorf("it came back %s, want %s; restored %q", got.Recorded.RecoveredAt, back, w.record("down").Restored)
 		}
+	})
+}
+
+// Whoever may write ConfigMaps has a run's cleanup done once, and not again with a copy of it, also where
+// he takes the ledger away that knows of its end.
+func TestARunThatSomebodyCreatesAgainIsLeftAlone(t *testing.T) {
+	inWorld(t, "steps:\n- "+hold+"\n"+tell, func(w *world) {
+		w.plays()
+		one := w.cluster.ConfigMap(shop, runName)
+		w.says(annotations.Abort, runName)
+		w.after(time.Minute)
+		w.ends(run.Aborted, "")
+		once := w.acts()
+		w.agent.stop()
+		w.cluster.DeleteAtOnce("configmaps", shop, runName)
+		w.cluster.DeleteAtOnce("configmaps", shop, annotations.LedgerName(nightly, planUID))
+		one.UID, one.ResourceVersion, one.CreationTimestamp = "another", "", metav1.Time{}
+		w.cluster.Put(one)
+		w.begins("b")
+		w.after(10 * time.Second)
+		w.makesLedger(ledger.Ledger{PlanUID: planUID})
+		w.says(annotations.Abort, runName)
+		w.after(5 * time.Minute)
+		w.did(once...)
+		w.wantEvent("Warning RunBroken " + runName + ": This run is left alone: the run shop/" + runName + " does not count: it was deleted, and somebody created it again from what the agent had signed; if it is the agent's own, from a backup say, sign it with 'kubectl maint -n shop adopt run/" + runName)
 	})
 }

@@ -177,6 +177,14 @@ func (w *world) put(r run.Run, j run.Journal) {
 	w.cluster.Put(agenttest.Signed(w, cm))
 }
 
+// planNow is the uid of the plan that is there.
+func (w *world) planNow(k types.NamespacedName) string {
+	if cm := w.cluster.ConfigMap(k.Namespace, k.Name); cm != nil {
+		return string(cm.UID)
+	}
+	return ""
+}
+
 // begins starts an agent; what was one before is stopped.
 func (w *world) begins(identity string) *agent {
 	w.Helper()
@@ -184,7 +192,7 @@ func (w *world) begins(identity string) *agent {
 		w.agent.stop()
 	}
 	conn, accounts := w.cluster.Connect()
-	log, signed := slog.New(slog.DiscardHandler), agenttest.Keys()
+	log, signed := slog.New(slog.DiscardHandler), agenttest.Keys().KnowPlans(w.planNow)
 	docs := agenttest.ConfigMaps(conn, annotations.LabelKind+"="+annotations.KindPlan, store.Strip)
 	live := agenttest.ConfigMaps(conn, annotations.LabelKind+"="+annotations.KindRun+","+annotations.LabelPhase+" in (Pending,Running)", store.Strip)
 	namespaces := agenttest.Metadata(conn, "namespaces", store.Strip)

@@ -86,7 +86,7 @@ func (g *Gates) ask(q policy.Query, generation int64) *schedule.Gate {
 	if len(g.asked) >= mostAsked {
 		clear(g.asked)
 	}
-	kept = askedGate{gate: g.resolver.GateIfAny(q), generation: generation}
+	kept = askedGate{gate: kept.gate.Kept(g.resolver.GateIfAny(q)), generation: generation}
 	g.asked[name] = kept
 	return kept.gate
 }

@@ -10,9 +10,9 @@ import (
 // A gate remembers what it found, and finding it may take seconds: plans that ask the same share one.
 func TestPlansThatAskTheSameShareAGate(t *testing.T) {
 	g := NewGates("maint-system")
-	put := func(namespace, name string) {
+	put := func(namespace, name string, strategy ...schedule.Strategy) {
 		g.Change(func(r *policy.Resolver) {
-			r.PutPolicy(policy.State{Namespace: namespace, Name: name, Spec: policy.PolicySpec{Strategy: schedule.Permissive}})
+			r.PutPolicy(policy.State{Namespace: namespace, Name: name, Spec: policy.PolicySpec{Strategy: append(strategy, schedule.Permissive)[0]}})
 		})
 	}
 	put("shop", "a")
@@ -35,7 +35,10 @@ func TestPlansThatAskTheSameShareAGate(t *testing.T) {
 	if put("bank", "a"); g.Of(&one, asks("a", "b")) != first {
 		t.Error("an edit in another namespace changes the gate")
 	}
-	put("shop", "b")
+	if put("shop", "c", schedule.Restrictive); g.Of(&one, asks("a", "b")) != first {
+		t.Error("an edit of another policy changes the gate")
+	}
+	put("shop", "b", schedule.Restrictive)
 	if again := g.Of(&one, asks("a", "b")); again == first || g.Of(&two, asks("a", "b")) != again {
 		t.Error("after an edit there is no new gate, or one for each plan")
 	}

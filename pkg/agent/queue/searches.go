@@ -1,0 +1,90 @@
+package queue
+
+import (
+	"sync"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// What the searches for the windows of one namespace's policies may ask, in sources (guesses): a
+// second of work at once, and then a hundredth of a core.
+const (
+	searchAtOnce    = 1_000_000
+	searchPerSecond = 10_000
+
+	mostBudgets = 1000 // that are kept although nothing was taken from them
+)
+
+// Searches bounds what the searches for windows take of the agent for each namespace, so that
+// nobody's policies keep it from the plans of others.
+type Searches struct {
+	now func() time.Time
+
+	mu          sync.Mutex
+	byNamespace map[string]*searchBudget
+}
+
+// NewSearches has taken nothing yet.
+func NewSearches(now func() time.Time) *Searches {
+	return &Searches{now: now, byNamespace: map[string]*searchBudget{}}
+}
+
+// Of is the budget of a namespace.
+func (s *Searches) Of(namespace string) schedule.Budget {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.byNamespace[namespace]
+	if b == nil {
+		if len(s.byNamespace) >= mostBudgets {
+			s.forgetFull()
+		}
+		b = &searchBudget{now: s.now, left: searchAtOnce, at: s.now()}
+		s.byNamespace[namespace] = b
+	}
+	return b
+}
+
+// forgetFull drops budgets of which nothing is taken: a new one is the same. The lock is held.
+func (s *Searches) forgetFull() {
+	for namespace, b := range s.byNamespace {
+		if b.Left() == searchAtOnce {
+			delete(s.byNamespace, namespace)
+		}
+	}
+}
+
+// searchBudget refills with time.
+type searchBudget struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	left int // below zero: more was taken than there was
+	at   time.Time
+}
+
+// Left is what may be taken now.
+func (b *searchBudget) Left() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refill()
+	return b.left
+}
+
+// Spend takes from the budget.
+func (b *searchBudget) Spend(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refill()
+	b.left -= n
+}
+
+// refill gives what has become due since. A clock that was set back gives nothing.
+func (b *searchBudget) refill() {
+	now := b.now()
+	due := int(min(max(now.Sub(b.at), 0), time.Hour).Seconds() * searchPerSecond)
+	if due > 0 || now.Before(b.at) {
+		b.at = now
+	}
+	b.left = min(b.left+due, searchAtOnce)
+}

@@ -1,0 +1,180 @@
+package schedule
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+// apart are pairs of windows that never meet.
+func apart() map[string][2]Window {
+	return map[string][2]Window{
+		"hours of every day":        {{Start: "01:00", End: "02:00"}, {Start: "05:00", End: "06:00"}},
+		"days of the week":          {{Days: []string{"Mon"}, Start: "01:00", End: "05:00"}, {Days: []string{"Tue"}, Start: "01:00", End: "05:00"}},
+		"minutes in turns":          {{Cron: "*/2 * * * *", Duration: "1m"}, {Cron: "1-59/2 * * * *", Duration: "1m"}},
+		"hours of other zones":      {{Start: "01:00", End: "02:00", Timezone: "Europe/Berlin"}, {Start: "01:00", End: "02:00", Timezone: "Asia/Tokyo"}},
+		"hours of every other day":  {{RRule: "FREQ=DAILY;INTERVAL=2;BYHOUR=1", Duration: "1h"}, {RRule: "FREQ=DAILY;INTERVAL=3;BYHOUR=7", Duration: "1h"}},
+		"dates, at other hours":     {{Cron: "0 2 1 * *", Duration: "2h"}, {Cron: "0 4 15 * *", Duration: "2h"}},
+		"the last workday, by hour": {{RRule: "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1;BYHOUR=3", Duration: "1h"}, {Start: "05:00", End: "06:00"}},
+	}
+}
+
+// TestPoliciesThatNeverMeetInAWeekCostAWeek is about plans that name two policies of which each
+// permits change while the other does not: whoever edits them pays for a week, and not for 400 years.
+func TestPoliciesThatNeverMeetInAWeekCostAWeek(t *testing.T) {
+	at := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC).Unix()
+	for name, pair := range apart() {
+		for _, zone := range []string{"UTC", "America/New_York"} {
+			found := stretchOf(every{windowsOf(t, zone, pair[0]), windowsOf(t, zone, pair[1])}, at, courseEffort)
+			if found.open || found.end != civil.Never || found.start != civil.Beginning || found.known != found.span {
+				t.Errorf("%s in %s: got %+v", name, zone, found)
+			}
+			if found.asked > 200_000 {
+				t.Errorf("%s in %s: asked %d sources", name, zone, found.asked)
+			}
+		}
+	}
+}
+
+// plainly is every without what a week says.
+func plainly(all every, t int64, back bool) int64 {
+	for range 400 {
+		var next int64
+		if back {
+			if next = all.lastClosing(t, newEffort(courseEffort)); next == civil.Beginning || all.open(next-1) {
+				return next
+			}
+			next--
+		} else if next = all.nextOpening(t, newEffort(courseEffort)); next == civil.Never || all.open(next) {
+			return next
+		}
+		t = next
+	}
+	return 0 // not found so soon
+}
+
+// TestTheWeekSaysWhatTheWindowsSay compares both searches with ones that follow each window, where
+// clocks change and windows cross midnight.
+func TestTheWeekSaysWhatTheWindowsSay(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 11))
+	zones := []string{"UTC", "America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Tokyo"}
+	days := []string{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"}
+	window := func() Window {
+		start, end := random.IntN(48), random.IntN(48)
+		switch random.IntN(4) {
+		case 0:
+			return Window{Cron: fmt.Sprintf("%d %d %d * *", start%2*30, start/2, 1+random.IntN(28)), Duration: fmt.Sprintf("%dm", 30*(1+random.IntN(60)))}
+		case 1:
+			return Window{RRule: fmt.Sprintf("FREQ=WEEKLY;INTERVAL=%d;BYDAY=SA;BYHOUR=%d", 1+random.IntN(3), start/2), Duration: "90m"}
+		case 2:
+			return Window{Start: fmt.Sprintf("%02d:%02d", start/2, start%2*30), End: fmt.Sprintf("%02d:%02d", end/2, end%2*30), Timezone: zones[random.IntN(len(zones))]}
+		}
+		return Window{Days: days[random.IntN(7):], Start: fmt.Sprintf("%02d:%02d", start/2, start%2*30), End: fmt.Sprintf("%02d:%02d", end/2, end%2*30)}
+	}
+	for i := range 3000 {
+		zone := zones[random.IntN(len(zones))]
+		both := every{windowsOf(t, zone, window()), windowsOf(t, zone, window())}
+		at := time.Date(2025, 1, 1, random.IntN(10000), 0, 0, 0, time.UTC).Unix()
+		if both.open(at) {
+			continue
+		}
+		if want, got := plainly(both, at, false), changeOf(both, at); want != 0 && got != want {
+			t.Fatalf("case %d in %s at %d: opens at %d, want %d", i, zone, at, got, want)
+		}
+		if want, got := plainly(both, at, true), sinceOf(both, at); want != 0 && got != want && want > civil.DaySeconds {
+			t.Fatalf("case %d in %s at %d: closed since %d, want %d", i, zone, at, got, want)
+		}
+	}
+}
+
+// purse is a budget without a clock.
+type purse int
+
+func (p *purse) Left() int   { return int(*p) }
+func (p *purse) Spend(n int) { *p -= purse(n) }
+
+// TestASearchWithinASpentBudgetIsNotKnownYet is about what a gate says that may search no more, and
+// when it may again.
+func TestASearchWithinASpentBudgetIsNotKnownYet(t *testing.T) {
+	now := time.Date(2026, 11, 14, 0, 0, 0, 0, time.UTC)
+	both := every{windowsOf(t, "UTC", Window{Cron: "0 2 1 * *", Duration: "2h"}), windowsOf(t, "UTC", Window{RRule: "FREQ=MONTHLY;INTERVAL=5;BYMONTHDAY=1;BYDAY=MO;BYHOUR=3", Duration: "2h"})}
+	whole := (&Gate{course: both}).Verdict(now)
+	if whole.Until == nil || whole.Why() != whole.Reason {
+		t.Fatalf("got %+v", whole)
+	}
+	far := inTurns(t)
+	left := purse(2000)
+	gate := (&Gate{course: far}).Within(&left)
+	if v := gate.Verdict(now); v.Permitted || !v.Ready || v.Until != nil || v.NextChangeETA != NotReady || v.Why() != v.Reason+lookedForLater {
+		t.Fatalf("got %+v", v)
+	}
+	spent := left
+	if gate.Verdict(now.Add(30 * time.Second)); left != spent {
+		t.Fatalf("searched again after half a minute, for %d", spent-left)
+	}
+	if gate.Verdict(now.Add(61 * time.Second)); left >= spent || left < spent-10*leastEffort {
+		t.Fatalf("searched for %d with nothing left", spent-left)
+	}
+	left = 10 * courseEffort
+	if v := gate.Verdict(now.Add(3 * time.Minute)); v.NextChangeETA != ForEver || v.Later != "" {
+		t.Fatalf("got %+v with enough left", v)
+	}
+	plain := (&Gate{course: both}).Within(new(purse))
+	for at := now; at.Before(*whole.Until); at = at.Add(97 * time.Hour) {
+		if v := plain.Verdict(at); v.Permitted || v.Until != nil && !v.Until.Equal(*whole.Until) {
+			t.Fatalf("at %s: %+v", at, v)
+		}
+	}
+	if v := plain.Verdict(*whole.Until); !v.Permitted || v.Until == nil {
+		t.Fatalf("got %+v", v)
+	}
+}
+
+// TestAGateOfTheSamePoliciesKeepsWhatItFound is about edits of other policies of a namespace.
+func TestAGateOfTheSamePoliciesKeepsWhatItFound(t *testing.T) {
+	policy := func(start string) *Policy {
+		p, err := ParsePolicy("p", PolicySpec{Strategy: MaintenanceScheduled, MaintenanceSchedule: &MaintenanceSchedule{Windows: []Window{{Start: start, End: "12:00"}}}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	a, b, until := policy("10:00"), policy("11:00"), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	gate := func(own Strategy, p ...*Policy) *Gate {
+		return NewGate(GateSpec{Own: Stanza{Strategy: own, Until: &until}, Policies: p})
+	}
+	first := gate(RestrictiveUntil, a, b)
+	if first.Kept(gate(RestrictiveUntil, a, b)) != first {
+		t.Error("the same policies make another gate")
+	}
+	for name, other := range map[string]*Gate{"another policy": gate(RestrictiveUntil, a, policy("11:00")), "one less": gate(RestrictiveUntil, a), "another strategy": gate(PermissiveUntil, a, b), "none": nil} {
+		if first.Kept(other) != other {
+			t.Errorf("%s: the gate is kept", name)
+		}
+	}
+	if g := (*Gate)(nil); g.Kept(first) != first {
+		t.Error("there was none")
+	}
+}
+
+// BenchmarkPoliciesThatNeverMeet is what a plan's two policies cost after an edit of one.
+func BenchmarkPoliciesThatNeverMeet(b *testing.B) {
+	at := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC).Unix()
+	pairs := apart()
+	pairs["dates of a month"] = [2]Window{{Cron: "0 2 1 * *", Duration: "2h"}, {Cron: "0 2 15 * *", Duration: "2h"}}
+	for name, pair := range pairs {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				stretchOf(every{windowsOf(b, "America/New_York", pair[0]), windowsOf(b, "America/New_York", pair[1])}, at, courseEffort)
+			}
+		})
+	}
+	b.Run("in turns", func(b *testing.B) {
+		for b.Loop() {
+			stretchOf(inTurns(b), at, courseEffort)
+		}
+	})
+}
