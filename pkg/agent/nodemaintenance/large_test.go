@@ -77,7 +77,7 @@ func TestADrainWhosePodsCannotBeReadInTimeYieldsItsSlot(t *testing.T) {
 		w.api.Put(node("a", asked("gpu", "{}")), pod("web-1", "a"))
 		letGo := w.api.Hold(agenttest.When{Resource: "pods"}, agenttest.Always)
 		a := w.lead()
-		w.pass(20 * time.Second)
+		w.pass(40 * time.Second)
 		w.expect("after a look that failed", "a cordoned for gpu, gpu Draining")
 		if s := w.status("a", "gpu"); !strings.Contains(s.String(), "its pods could not be read within 10s before its drain") {
 			w.Errorf("it is %s", s)

@@ -157,7 +157,7 @@ func TestStatusSaysThatAPlanIsGoneForWhichANodeIsCordoned(t *testing.T) {
 		return cmdtest.Node(name, cmdtest.CordonedFor(nodes.Cordon{By: []string{by}}))
 	}
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Plan("orders", ""), node("a", "plan:shop/gone"), node("b", "plan:shop/orders"), node("c", "plan:ops/roll"))
-	const gone = "  node a  is left cordoned for plan shop/gone, and there is no such plan any more: nobody else uncordons it\n    'kubectl uncordon a'\n  node b  is left cordoned for plan shop/orders, and no run of that has it now\n    'kubectl maint why node/b'\n  node c  is left cordoned for plan ops/roll, and no run of that has it now\n"
+	const gone = "  node a  is left cordoned for plan shop/gone, and there is no such plan any more: nobody else uncordons it\n    'kubectl uncordon a'\n  node b  is left cordoned for plan shop/orders, and no run of that plan has it now\n    'kubectl maint why node/b'\n  node c  is left cordoned for plan ops/roll, and no run of that plan has it now\n"
 	if got := o.Maint("status"); got.Code != 0 || !strings.Contains(got.Out, gone) {
 		t.Errorf("%+v", got)
 	}
