@@ -348,7 +348,7 @@ func TestWhatIsFrozenWithoutRoomOnTheNamespaceStaysFrozen(t *testing.T) {
 		fill("y")
 		w.policy("shop", "year-end", "{strategy: Restrictive}")
 		w.says("*=full")
-		if said := strings.Join(w.events.All(), "\n"); !strings.Contains(said, "FreezesNotPublished") || !strings.Contains(said, "Too long") {
+		if said := strings.Join(w.events.All(), "\n"); !strings.Contains(said, "FreezesNotPublished") || !strings.Contains(said, "a shorter list is there instead, and all labelled objects that it does not name count as frozen: ") || !strings.Contains(said, "Too long") {
 			t.Errorf("nobody is told: %s", said)
 		}
 		w.policy("shop", "year-end", "{strategy: Permissive}")
@@ -356,6 +356,21 @@ func TestWhatIsFrozenWithoutRoomOnTheNamespaceStaysFrozen(t *testing.T) {
 		w.policy("shop", "year-end", "{strategy: Restrictive}")
 		w.says("*=full")
 		fill("") // there is room again
+		w.after(queue.ResyncPeriod)
+		w.says("deployments.apps/web=frozen")
+	})
+}
+
+// Without room for the first list nothing is frozen, and the Event says so.
+func TestAFirstListWithoutRoomFreezesNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		mend := w.cluster.Refuse(agenttest.When{Verb: "patch", Resource: "namespaces"}, agenttest.Always, 422, "Too long")
+		w.begins()
+		w.says("")
+		if said := strings.Join(w.events.All(), "\n"); !strings.Contains(said, "there was none before, so nothing is frozen: ") {
+			t.Errorf("it says %s", said)
+		}
+		mend()
 		w.after(queue.ResyncPeriod)
 		w.says("deployments.apps/web=frozen")
 	})

@@ -60,16 +60,29 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 // annotations of the namespace, what takes no more room than what stands there is written instead:
 // otherwise what was open before would stay so.
 func (c *Controller) unpublished(ctx context.Context, namespace, is string, all []annotations.Frozen, refused error) {
-	c.warn(namespace, "FreezesNotPublished", "the list of frozen objects could not be written on the namespace; the former list counts, and labelled objects that are not in it count as frozen if one of them is: "+refused.Error())
-	short, _ := annotations.FrozenTextWithin(all, len(is))
+	counts := c.shorter(ctx, namespace, is, all, refused)
+	c.warn(namespace, "FreezesNotPublished", "the list of frozen objects could not be written on the namespace; "+counts+": "+refused.Error())
+}
+
+// shorter writes what has room in place of what stands there, and returns what counts now.
+func (c *Controller) shorter(ctx context.Context, namespace, is string, all []annotations.Frozen, refused error) string {
+	former := "the former list still counts"
+	if is == "" {
+		former = "there was none before, so nothing is frozen"
+	}
+	short, left := annotations.FrozenTextWithin(all, len(is))
 	if !apierrors.IsInvalid(refused) || short == is || len(short) > len(is) {
-		return
+		return former
 	}
 	if err := c.write(ctx, namespace, short); err != nil {
 		c.Log.Warn("what is frozen could not be published in fewer words", "namespace", namespace, "error", err.Error())
-		return
+		return former
 	}
 	c.note(namespace, publication{text: short, err: refused})
+	if slices.ContainsFunc(left, func(f annotations.Frozen) bool { return !f.Open }) {
+		return "a shorter list is there instead, and all labelled objects that it does not name count as frozen"
+	}
+	return "a shorter list is there instead"
 }
 
 // warnOfLeftOut says what becomes of the objects that are not named on a namespace.

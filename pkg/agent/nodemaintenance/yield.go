@@ -61,7 +61,7 @@ func (k *Controller) stalls(ctx context.Context, l *store.LiveRun, h nodes.Hold,
 		return false
 	}
 	stalled := k.planDrain(l, h.Node, d.drain)
-	stalled.known = nodes.Block{Permanent: true, Text: "its drain was, and its pods could not be read since"}
+	stalled.known = nodes.Block{Permanent: true, Text: "pods blocked its drain, and they could not be read since then"}
 	block, next := k.pods.stalledBy(ctx, stalled, d.since, now)
 	k.look.by(soonestOf(next))
 	return block.Permanent

@@ -31,6 +31,10 @@ func (m *Manifests) narrowing(live objectsByKey) (flag, spared string) {
 // strands refuses to take what the agent needs to end runs, to wake what sleeps and to give nodes back.
 func (o *installOptions) strands(ctx context.Context, live objectsByKey) error {
 	flag, spared := o.manifests.narrowing(live)
+	given, first := "--"+flag, "wait for runs or abort them, wake what sleeps, and release nodes, first"
+	if flag == flagWithout {
+		given, first = given+" "+partRequests, "release nodes first ('kubectl maint release')"
+	}
 	k, err := o.Connect()
 	if err != nil || flag == "" || !o.apply || !o.Kept() {
 		return err
@@ -43,10 +47,10 @@ func (o *installOptions) strands(ctx context.Context, live objectsByKey) error {
 		alive, err = append(view.AliveBeside(runs, sleepers, spared), alive...), errors.Join(err, failed, unread)
 	}
 	if err != nil {
-		return fmt.Errorf("whether --%s leaves runs, sleeping resources or nodes behind is not known, so nothing was changed: %w", flag, err)
+		return fmt.Errorf("whether %s leaves runs, sleeping resources or nodes behind is not known, so nothing was changed: %w", given, err)
 	}
 	if len(alive) == 0 {
 		return nil
 	}
-	return exit.Errorf(exit.CodeNotNow, "nothing was changed: after --%s the agent could not end %s%s: wait for runs or abort them, wake what sleeps, and release nodes, first", flag, strings.Join(alive[:min(most, len(alive))], ", "), view.AndMore(len(alive)-most))
+	return exit.Errorf(exit.CodeNotNow, "nothing was changed: after %s the agent could not end %s%s: %s", given, strings.Join(alive[:min(most, len(alive))], ", "), view.AndMore(len(alive)-most), first)
 }
