@@ -175,6 +175,16 @@ func (k Keyring) Check(cm *corev1.ConfigMap) error {
 	return err
 }
 
+// CheckBeside is Check where the UID of the plan that is there now is known; empty: there is none. A
+// run that somebody created again is none of the agent's while its plan is the same: what had run of
+// it would run again. With another plan, or none, it came back from a backup, and only ends.
+func (k Keyring) CheckBeside(cm *corev1.ConfigMap, plan string) error {
+	if err := k.CheckRestored(cm); err != nil || Recreated(cm) && (plan == "" || plan != PlanOfRun(cm)) {
+		return err
+	}
+	return k.Check(cm)
+}
+
 // CheckRestored is Check for an object that may have come back from a backup.
 func (k Keyring) CheckRestored(cm *corev1.ConfigMap) error {
 	digest, err := k.signed(cm)

@@ -88,7 +88,7 @@ func (c Course) Begin(at time.Time, want hibernate.DesiredState) Change {
 		opens, why := c.opens(at, want)
 		switch {
 		case why != "":
-			return Change{Why: why, Unknown: why == cannotBeRead}
+			return Change{Why: why, Unknown: why == cannotBeRead || why == notFoundYet}
 		case opens.Equal(at):
 			return Change{At: &at}
 		}
@@ -113,6 +113,8 @@ func (c Course) opens(at time.Time, want hibernate.DesiredState) (opens time.Tim
 		return at, ""
 	case v.Unknown():
 		return at, cannotBeRead
+	case v.Later != "":
+		return at, notFoundYet
 	case !v.Ready || v.Until == nil:
 		return at, noneBegins
 	default:
@@ -125,6 +127,7 @@ const (
 	noneBegins = "none: no sleep may begin"
 
 	cannotBeRead = "not known: what policies say then cannot be read"
+	notFoundYet  = "not known yet: when policies permit a sleep is looked for later"
 )
 
 // mostOffHours bounds the off-hours in which a freeze is followed to its end: a year of days.

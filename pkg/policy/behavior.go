@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -19,6 +20,12 @@ const ReasonPaused = "Paused"
 // MaxHistory is how many past stretches a Behavior keeps.
 const MaxHistory = 5
 
+const (
+	mostReason = 256 // bytes of a reason, beside what follows
+	// notKnownYet follows a reason where it was not found yet how long it holds.
+	notKnownYet = "; when that changes is not known yet"
+)
+
 // Behavior is what an object's status says of the permission to change it: now,
 // next, and what was.
 type Behavior struct {
@@ -28,7 +35,7 @@ type Behavior struct {
 }
 
 // Period is a time without change in the answer. StartTime is absent where it
-// always was so, EndTime where it never changes.
+// always was so, EndTime where it never changes, or, as the reason says then, where that is not known.
 type Period struct {
 	State     string            `json:"state"`
 	Strategy  schedule.Strategy `json:"strategy,omitempty"`
@@ -40,9 +47,13 @@ type Period struct {
 // Advance is the behavior that follows from a verdict: where the present stretch is
 // another than before, the old one goes into the history, ended now at the latest.
 func (b *Behavior) Advance(v schedule.Verdict, strategy schedule.Strategy, now time.Time) Behavior {
-	next := Behavior{Current: Period{State: stateName(v.Permitted), Strategy: strategy, StartTime: v.Since, EndTime: v.Until, Reason: document.Cut(v.Reason, 256)}}
+	next := Behavior{Current: Period{State: stateName(v.Permitted), Strategy: strategy, StartTime: v.Since, EndTime: v.Until, Reason: document.Cut(v.Reason, mostReason)}}
 	if v.Next != nil {
 		next.Next = &Period{State: stateName(v.Next.Permitted), StartTime: &v.Next.Start, EndTime: v.Next.End}
+	}
+	reason := next.Current.Reason
+	if v.Later != "" {
+		next.Current.Reason += notKnownYet
 	}
 	if b == nil || b.Current.State == "" {
 		return next
@@ -50,13 +61,14 @@ func (b *Behavior) Advance(v schedule.Verdict, strategy schedule.Strategy, now t
 	next.History = b.History
 	was := b.Current
 	began := next.Current.StartTime == nil || schedule.SameInstant(was.StartTime, next.Current.StartTime)
-	if began && was.State == next.Current.State && was.Strategy == next.Current.Strategy && was.Reason == next.Current.Reason {
+	if began && was.State == next.Current.State && was.Strategy == next.Current.Strategy && strings.TrimSuffix(was.Reason, notKnownYet) == reason {
 		next.Current.StartTime = was.StartTime
 		return next
 	}
 	if next.Current.StartTime == nil { // somebody said so just now
 		next.Current.StartTime = new(now.Truncate(time.Second).UTC())
 	}
+	was.Reason = strings.TrimSuffix(was.Reason, notKnownYet)
 	if was.EndTime == nil || was.EndTime.After(now) {
 		was.EndTime = new(now.Truncate(time.Second).UTC())
 	}
@@ -70,9 +82,13 @@ func (b *Behavior) Advance(v schedule.Verdict, strategy schedule.Strategy, now t
 // Verdict is what was published, as far as it was: at which instant does not matter, and
 // whether it was ready is not in it.
 func (b Behavior) Verdict() schedule.Verdict {
+	reason, later := strings.CutSuffix(b.Current.Reason, notKnownYet)
 	v := schedule.Verdict{
-		Permitted: b.Current.State == ChangesUnpaused, Ready: true, Reason: b.Current.Reason,
+		Permitted: b.Current.State == ChangesUnpaused, Ready: true, Reason: reason,
 		Since: b.Current.StartTime, Until: b.Current.EndTime,
+	}
+	if later {
+		v.Later = notKnownYet
 	}
 	if n := b.Next; n != nil && n.StartTime != nil {
 		v.Next = &schedule.Following{Permitted: n.State == ChangesUnpaused, Start: *n.StartTime, End: n.EndTime}

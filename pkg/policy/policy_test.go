@@ -218,6 +218,25 @@ func TestABehaviorKeepsFivePastStretches(t *testing.T) {
 	}
 }
 
+// That a search was not finished, or is now, is no other stretch.
+func TestABehaviorOfAnUnfinishedSearch(t *testing.T) {
+	at := day(t, "2026-11-21T00:00:00Z")
+	whole := schedule.Verdict{Ready: true, Reason: "closed"}
+	unfinished := whole
+	unfinished.Later = "; later"
+	first := (*policy.Behavior)(nil).Advance(unfinished, schedule.MaintenanceScheduled, at)
+	if first.Current.Reason != "closed; when that changes is not known yet" {
+		t.Errorf("%+v", first)
+	}
+	if next := first.Advance(whole, schedule.MaintenanceScheduled, at.Add(time.Minute)); len(next.History) != 0 || next.Current.Reason != "closed" {
+		t.Errorf("it is another stretch: %+v", next)
+	}
+	whole.Permitted, whole.Reason = true, "open"
+	if next := first.Advance(whole, schedule.MaintenanceScheduled, at.Add(time.Minute)); len(next.History) != 1 || next.History[0].Reason != "closed" {
+		t.Errorf("%+v", next)
+	}
+}
+
 // What was published is read back as the verdict that it was made of.
 func TestABehaviorIsTheVerdictThatWasPublished(t *testing.T) {
 	since, until, later := day(t, "2026-11-21T00:00:00Z"), day(t, "2026-11-22T00:00:00Z"), day(t, "2026-11-23T00:00:00Z")
@@ -226,6 +245,7 @@ func TestABehaviorIsTheVerdictThatWasPublished(t *testing.T) {
 		"closed, and then open":      {Ready: true, Reason: "closed", Since: &since, Until: &until, Next: &schedule.Following{Permitted: true, Start: until}},
 		"open for ever":              {Permitted: true, Ready: true, Reason: "open", Since: &since},
 		"closed as long as is known": {Ready: true, Reason: "closed"},
+		"closed, and not known yet":  {Ready: true, Reason: "closed", Later: "; when that changes is not known yet"},
 	} {
 		if diff := cmp.Diff(v, (*policy.Behavior)(nil).Advance(v, schedule.MaintenanceScheduled, since).Verdict()); diff != "" {
 			t.Errorf("%s: %s", name, diff)

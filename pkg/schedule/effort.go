@@ -31,6 +31,7 @@ type Budget interface {
 // stood, or never: what was found is not known beyond it.
 type effort struct {
 	most, spent int
+	over        bool // more was asked for than was left
 	reached     int64
 }
 
@@ -44,22 +45,25 @@ func (e *effort) left() int {
 	return max(e.most-e.spent, 0)
 }
 
-// spend says whether n sources more may be asked.
+// spend says whether n sources more may be asked. What may not be asked costs nothing.
 func (e *effort) spend(n int) bool {
+	if e.over = e.over || e.spent+n > e.most; e.over {
+		return false
+	}
 	e.spent += n
-	return e.spent <= e.most
+	return true
 }
 
 // endAhead notes where a search for the next change stands that nothing was left for.
 func (e *effort) endAhead(t int64) {
-	if e.spent > e.most {
+	if e.over {
 		e.notBeyond(t)
 	}
 }
 
 // endBack notes where a search for the last change stands that nothing was left for.
 func (e *effort) endBack(t int64) {
-	if e.spent > e.most {
+	if e.over {
 		e.notBefore(t)
 	}
 }

@@ -115,10 +115,13 @@ func TestASearchWithinASpentBudgetIsNotKnownYet(t *testing.T) {
 	if gate.Verdict(now.Add(30 * time.Second)); left != spent {
 		t.Fatalf("searched again after half a minute, for %d", spent-left)
 	}
-	if gate.Verdict(now.Add(61 * time.Second)); left >= spent || left < spent-10*leastEffort {
-		t.Fatalf("searched for %d with nothing left", spent-left)
+	if gate.Verdict(now.Add(61 * time.Second)); left != spent {
+		t.Fatalf("charged %d with nothing left", spent-left)
 	}
 	left = 10 * courseEffort
+	if v := gate.Verdict(now.Add(90 * time.Second)); v.Until != nil || v.Later == "" || left != 10*courseEffort {
+		t.Fatalf("searched again after half a minute: %+v", v)
+	}
 	if v := gate.Verdict(now.Add(3 * time.Minute)); v.NextChangeETA != ForEver || v.Later != "" {
 		t.Fatalf("got %+v with enough left", v)
 	}
@@ -130,6 +133,45 @@ func TestASearchWithinASpentBudgetIsNotKnownYet(t *testing.T) {
 	}
 	if v := plain.Verdict(*whole.Until); !v.Permitted || v.Until == nil {
 		t.Fatalf("got %+v", v)
+	}
+}
+
+// TestABudgetThatIsSpentRecovers is about policies of which one look alone costs more than the least
+// that is always searched: who asks again and again gets the same answer for a minute, and charges nothing.
+func TestABudgetThatIsSpentRecovers(t *testing.T) {
+	now := time.Date(2026, 11, 14, 12, 0, 0, 0, time.UTC)
+	heavy := make([]Window, 500)
+	for i := range heavy {
+		heavy[i] = Window{Start: fmt.Sprintf("01:%02d", i%60), End: fmt.Sprintf("02:%02d", i%60)}
+	}
+	gate := func(b Budget) *Gate {
+		return (&Gate{course: every{windowsOf(t, "UTC", heavy...), inTurns(t)}}).Within(b)
+	}
+	var spent purse
+	asks := gate(&spent)
+	for second := range 50 {
+		if v := asks.Verdict(now.Add(time.Duration(second) * time.Second)); v.Permitted || v.Later == "" || v.Until != nil {
+			t.Fatalf("after %d s: %+v", second, v)
+		}
+	}
+	if spent != 0 {
+		t.Errorf("charged %d with nothing left", -spent)
+	}
+	if little := purse(100); gate(&little).Verdict(now).Later == "" || little < -3*2*leastEffort {
+		t.Errorf("of 100 were left %d", little)
+	}
+}
+
+// TestAnUnfinishedSearchHidesNoChange is about windows that open and close within the minute after
+// which they are searched again.
+func TestAnUnfinishedSearchHidesNoChange(t *testing.T) {
+	now := time.Date(2026, 11, 14, 12, 0, 0, 0, time.UTC)
+	gate := (&Gate{course: every{windowsOf(t, "UTC", Window{Cron: "0 12 * * *", Duration: "1m"}), windowsOf(t, "UTC", Window{Cron: "0 12 14 11 *", Duration: "1m"})}}).Within(new(purse))
+	for second := -40; second < 100; second++ {
+		at := now.Add(time.Duration(second) * time.Second)
+		if v := gate.Verdict(at); v.Permitted != (second >= 0 && second < 60) {
+			t.Fatalf("at %s: %+v", at, v)
+		}
 	}
 }
 

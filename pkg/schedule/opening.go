@@ -12,13 +12,10 @@ type windows struct {
 	opening *Schedule
 	length  int64
 	onWall  bool
-	weekly  bool      // the same every week, as long as the offset stays
-	runs    []daySpan // see dense
-	daily   bool      // a stride whose windows touch all day long
+	weekly  bool        // the same every week, as long as the offset stays
+	runs    []civil.Run // see civil.Daytimes.Dense
+	daily   bool        // a stride whose windows touch all day long
 }
-
-// daySpan is a run of openings in one day, from the first to the last.
-type daySpan struct{ first, last int }
 
 func newWindows(opening *Schedule, length int64, onWall bool) *windows {
 	w := &windows{opening: opening, length: length, onWall: onWall}
@@ -27,7 +24,7 @@ func newWindows(opening *Schedule, length int64, onWall bool) *windows {
 	case *wallClock:
 		w.weekly = plain && weekly(&clock.days)
 		if !onWall {
-			w.runs = dense(clock.times, length)
+			w.runs = clock.times.Dense(length)
 		}
 	case *stride:
 		w.weekly = plain && weekly(&clock.Days) && weekSeconds%clock.Step == 0
@@ -41,27 +38,6 @@ func newWindows(opening *Schedule, length int64, onWall bool) *windows {
 func weekly(r *civil.Days) bool {
 	return r.Interval <= 1 && r.Months == 0 &&
 		r.Monthdays|r.FromEnd == 0 && r.Numbered == [6]uint8{} && r.FromLast == [6]uint8{} && r.Yearly == nil
-}
-
-// dense joins openings that come before the window of the last one has ended,
-// where there are many of them in a day, so that a window a minute is not
-// followed minute by minute.
-func dense(times civil.Daytimes, length int64) []daySpan {
-	if times.Count() <= 24 {
-		return nil
-	}
-	var runs []daySpan
-	for at, ok := times.Next(0); ok; at, ok = times.Next(at + 1) {
-		if last := len(runs) - 1; last >= 0 && int64(at-runs[last].last) <= length {
-			runs[last].last = at
-		} else {
-			runs = append(runs, daySpan{at, at})
-		}
-		if at == 86399 {
-			break
-		}
-	}
-	return runs
 }
 
 func (w *windows) end(opened firing) int64 {
@@ -104,8 +80,8 @@ func (w *windows) dayEnd(opened firing) int64 {
 // clocks do not change before.
 func (w *windows) runEnd(opened firing) int64 {
 	_, second := civil.SplitLocal(opened.wall)
-	i := sort.Search(len(w.runs), func(i int) bool { return w.runs[i].last >= second })
-	last := opened.at + int64(w.runs[i].last-second)
+	i := sort.Search(len(w.runs), func(i int) bool { return w.runs[i].Last >= second })
+	last := opened.at + int64(w.runs[i].Last-second)
 	if opened.note == NoteGap || last >= w.opening.zone.at(opened.at).end || last > w.opening.until {
 		return opened.at
 	}
@@ -136,8 +112,8 @@ func (w *windows) since(t int64) (int64, bool) {
 // if clocks have not changed since.
 func (w *windows) runStart(opened firing) int64 {
 	_, second := civil.SplitLocal(opened.wall)
-	i := sort.Search(len(w.runs), func(i int) bool { return w.runs[i].last >= second })
-	first := opened.at - int64(second-w.runs[i].first)
+	i := sort.Search(len(w.runs), func(i int) bool { return w.runs[i].Last >= second })
+	first := opened.at - int64(second-w.runs[i].First)
 	if opened.note != "" || first < w.opening.zone.at(opened.at).unambiguousFrom() {
 		return opened.at
 	}

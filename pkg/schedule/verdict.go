@@ -109,13 +109,24 @@ func (m *memo) find(t int64) *stretch {
 	if t < 0 {
 		return nil // see longAgo
 	}
-	if last := m.open.Load(); last != nil && last.known.start <= t && t < last.known.end {
+	if last := m.open.Load(); last != nil && last.holds(t) {
 		return last
 	}
-	if last := m.closed.Load(); last != nil && last.known.start <= t && t < last.known.end {
+	if last := m.closed.Load(); last != nil && last.holds(t) {
 		return last
 	}
 	return nil
+}
+
+// holds says whether an instant is in the part of a stretch that is known.
+func (s *stretch) holds(t int64) bool { return s.known.start <= t && t < s.known.end }
+
+// of is the stretch of one kind that was asked for last.
+func (m *memo) of(open bool) *stretch {
+	if open {
+		return m.open.Load()
+	}
+	return m.closed.Load()
 }
 
 func (m *memo) keep(found *stretch) *stretch {
@@ -128,21 +139,34 @@ func (m *memo) keep(found *stretch) *stretch {
 }
 
 func (g *Gate) present(t int64) *stretch {
-	if known := g.memo.find(t); known != nil {
+	if known := g.remembered(t); known != nil {
 		return known
 	}
-	most := courseEffort
-	if g.budget != nil {
-		most = min(most, max(g.budget.Left(), leastEffort))
+	if g.budget == nil {
+		return g.memo.keep(stretchOf(g.course, t, courseEffort))
 	}
-	found := stretchOf(g.course, t, most)
-	if g.budget != nil {
+	left := g.budget.Left()
+	found := stretchOf(g.course, t, min(courseEffort, max(left, leastEffort)))
+	if left > 0 { // the least is free: else many who ask for it would keep a budget spent
 		g.budget.Spend(found.asked)
 	}
 	if found.later {
-		found.known.end = min(found.known.end, t+int64(SearchAgain/time.Second))
+		found.known.end = min(found.end, t+int64(SearchAgain/time.Second))
 	}
 	return g.memo.keep(found)
+}
+
+// remembered is what was found for an instant. Of a stretch whose search had to end it is only known
+// that nothing is to be searched again soon, and not how long it is.
+func (g *Gate) remembered(t int64) *stretch {
+	known := g.memo.find(t)
+	if known == nil || !known.later {
+		return known
+	}
+	if known = g.memo.of(g.course.open(t)); known != nil && known.holds(t) {
+		return known
+	}
+	return nil
 }
 
 // searched notes how far the two searches that found a stretch came, and what they cost. One

@@ -369,7 +369,7 @@ func (s *siege) ofTenants() []attack {
 			who: who, what: "fills the annotations of a plan, so that its slots are not run", does: func(s *siege) error { return s.fills("filled") },
 			stopped: func(s *siege) {
 				s.until("its slot is run", func() error { return s.atWork("filled") })
-				s.told("StatusNotWritten", "filled", "no more room")
+				s.told("StatusNotWritten", "filled", "its annotations are full")
 			},
 		},
 	}

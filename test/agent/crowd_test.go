@@ -26,6 +26,7 @@ func TestStatusOfThousandsOfPlansIsWatched(t *testing.T) {
 	screen.Sees("PLAN", "many-0000", "q quit")
 	l.still("the screen", screen.Drawn)
 	lines, stop := l.follows("status", "-w")
+	l.eventually("all plans go through a pipe", func() (bool, string) { return lines() >= crowd, fmt.Sprint(lines(), " lines") })
 	l.still("what goes through a pipe", lines)
 	if n := lines(); n > crowd+10 {
 		t.Errorf("%d lines before anything changed", n)

@@ -106,7 +106,7 @@ func TestARunIsApprovedByAKey(t *testing.T) {
 func TestAnApprovedRunIsWaitedForAtATerminal(t *testing.T) {
 	l := newLab(t)
 	l.runner()
-	l.plan("asks", "requiresApproval: true\nsteps: [{name: rest, type: suspend, properties: {duration: 2s}}]\n")
+	l.plan("asks", "requiresApproval: true\nsteps: [{name: rest, type: suspend, properties: {duration: 10s}}]\n") // long beside a screen on a busy machine
 	l.seen("asks")
 	l.trigger("asks", "1")
 	l.eventually("the run asks", func() (bool, string) {

@@ -59,6 +59,7 @@ type policyAnswers struct {
 	now      func() time.Time
 	refused  workflow.Refusal
 	withheld bool // as was last said
+	served   bool // it was read once
 }
 
 // policyNews is what an answer changes.
@@ -74,10 +75,11 @@ func (a *policyAnswers) heard(err error) policyNews {
 	was := a.withheld
 	switch {
 	case err == nil:
-		a.refused, a.withheld = workflow.Refusal{}, false
+		a.refused, a.withheld, a.served = workflow.Refusal{}, false, true
 	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
 		next, final := a.refused.Again(a.now())
-		a.refused, a.withheld = next, was || final
+		unknown := apierrors.IsNotFound(err) && !a.served // an older API server: it says 503 until it knows what it serves
+		a.refused, a.withheld = next, was || final || unknown
 	}
 	switch {
 	case a.withheld && !was:

@@ -66,17 +66,11 @@ func (s *Store) Sign(cm *corev1.ConfigMap) error {
 	return nil
 }
 
-// Check says why an object does not count as the agent's own: *annotations.SignatureError. A run that
-// somebody created again is none of ours while its plan is the same: what had run of it would run
-// again. With another plan, or none, it came back from a backup, and only ends.
+// Check says why an object does not count as the agent's own, beside the plan that is there:
+// *annotations.SignatureError.
 func (s *Store) Check(cm *corev1.ConfigMap) error {
-	if err := s.keyring().CheckRestored(cm); err != nil {
-		return err
-	}
 	if annotations.Recreated(cm) && s.planIs != nil {
-		if is := s.planIs(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]}); is == "" || is != annotations.PlanOfRun(cm) {
-			return nil
-		}
+		return s.keyring().CheckBeside(cm, s.planIs(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]}))
 	}
 	return s.keyring().Check(cm)
 }

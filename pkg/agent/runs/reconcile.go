@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -522,8 +523,8 @@ func (c *Controller) current(l *store.CachedRun) (*store.CachedRun, error) {
 	return held, nil
 }
 
-// freezeDelay is how soon a run looks again for its target to be frozen (a guess: it is
-// one write, which another queue is about).
+// freezeDelay is how soon a run looks again for its target to be frozen (a guess: it is one write,
+// which another queue is about); where that takes longer, it looks less and less often.
 const freezeDelay = 50 * time.Millisecond
 
 // untilFrozen is when to look again where a run's target is to be frozen and is not yet.
@@ -537,7 +538,8 @@ func (c *Controller) untilFrozen(ctx context.Context, l *store.CachedRun) time.T
 	case held:
 		return time.Time{}
 	case why == "":
-		return c.Now().Add(freezeDelay)
+		waited := c.Now().Sub(*cmp.Or(l.Journal.StartedAt, new(c.Now())))
+		return c.Now().Add(max(freezeDelay, min(waited/10, 40*freezeDelay)))
 	}
 	c.Telemetry.Events.Event(l.Object, corev1.EventTypeWarning, "TargetNotFrozen", document.Cut("The target is not frozen for others while this run lives: "+why, document.MaxMessage))
 	return time.Time{}

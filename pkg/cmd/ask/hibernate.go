@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/choice"
@@ -23,6 +24,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -194,17 +196,31 @@ func (o *holdOptions) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := o.check(ctx, k, plans); err != nil {
+	if err := o.attended(ctx, k.Whole(o.plans.everywhere), plans); err != nil {
 		return err
 	}
-	if o.asleep && !o.ends.release && len(o.plans.names) == 0 && o.Kept() {
-		if err := o.Confirm(ctx, o.Consent, "put "+o.namesOf(plans)+o.where(k)+" to sleep"); err != nil {
+	refused, fine := map[types.UID]error{}, []view.Sleeper(nil)
+	err = o.each(ctx, plans, func(s view.Sleeper) error { // before anything is written
+		if refused[s.Object.UID] = o.checkOne(s); refused[s.Object.UID] == nil {
+			fine = append(fine, s)
+		}
+		_, err := o.hold(s) // of a time that no clock takes nothing is asked
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if o.asleep && !o.ends.release && len(o.plans.names) == 0 && len(fine) > 0 && o.Kept() {
+		if err := o.Confirm(ctx, o.Consent, "put "+o.namesOf(fine)+o.where(k)+" to sleep"); err != nil {
 			return err
 		}
 	}
 	actor := k.Actor(ctx)
 	var awaited []watch.Awaited
 	err = o.each(ctx, plans, func(s view.Sleeper) error {
+		if err := refused[s.Object.UID]; err != nil {
+			return err
+		}
 		hold, err := o.write(ctx, k, s, actor)
 		awaited = append(awaited, o.awaited(s, hold))
 		return err
@@ -261,14 +277,6 @@ func (o *holdOptions) find(ctx context.Context, k *factory.Cluster) ([]view.Slee
 	return source.ReadSleepers(ctx, o.Factory, k, agent, objects), nil
 }
 
-// check refuses what is impossible, and says what delays the hold.
-func (o *holdOptions) check(ctx context.Context, k *factory.Cluster, plans []view.Sleeper) error {
-	if err := o.attended(ctx, k.Whole(o.plans.everywhere), plans); err != nil {
-		return err
-	}
-	return o.each(ctx, plans, o.checkOne)
-}
-
 // attended warns where no agent acts on the plans, of each namespace once; a wait is refused.
 func (o *holdOptions) attended(ctx context.Context, k *factory.Cluster, plans []view.Sleeper) error {
 	if o.Wait {
@@ -296,6 +304,7 @@ func (o *holdOptions) attended(ctx context.Context, k *factory.Cluster, plans []
 	return nil
 }
 
+// checkOne refuses what is impossible, and says what delays the hold.
 func (o *holdOptions) checkOne(s view.Sleeper) error {
 	name := choice.Name(s.Object, o.plans.everywhere)
 	if s.Table == nil && o.asleep && !o.ends.release {
@@ -303,9 +312,6 @@ func (o *holdOptions) checkOne(s view.Sleeper) error {
 	}
 	if o.ends.release {
 		return nil
-	}
-	if _, err := o.hold(s); err != nil { // before anything is written on another plan
-		return err
 	}
 	why := o.kept(s)
 	switch {
@@ -429,4 +435,63 @@ func (o *holdOptions) awaited(s view.Sleeper, hold hibernate.Hold) watch.Awaited
 		a.Phases = []hibernate.Phase{hibernate.Hibernated}
 	}
 	return a
+}
+
+// slots are what can be skipped: the slots of a plan, or the off-windows of a HibernatePlan by
+// their starts.
+type slots interface {
+	Next(after time.Time) (schedule.Slot, bool)
+}
+
+// skippable is a plan of either kind, as skip and unskip see it.
+type skippable struct {
+	kind   string // written before the name
+	what   string // what is skipped: slot, off-window
+	zone   string // of the plan's times; empty: the user's zone
+	slots  slots  // nil: it has no slots
+	begins time.Time
+	woken  string // what skipping an off-window that has begun means
+	faults document.Faults
+}
+
+// skippableOf reads a plan of either kind. user is the user's zone.
+func skippableOf(cm *corev1.ConfigMap, user string, now time.Time, env factory.Env) skippable {
+	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
+		return sleepSkippable(cm, now, env)
+	}
+	spec, faults := annotations.Plan(cm)
+	p := skippable{kind: annotations.KindPlan, what: "slot", zone: view.PlanZone(spec, user), begins: now, faults: faults}
+	if set, err := plan.ParseSchedules(spec.Triggers.Schedules); err == nil && len(spec.Triggers.Schedules) > 0 {
+		p.slots = set
+	}
+	return p
+}
+
+// sleepSkippable counts the present off-window as a coming one: skipping it means waking.
+func sleepSkippable(cm *corev1.ConfigMap, now time.Time, env factory.Env) skippable {
+	s := view.NewSleeper(cm, nil, nil)
+	p := skippable{kind: annotations.KindHibernatePlan, what: "off-window", zone: s.Zone(), begins: now, faults: s.Faults}
+	if s.Table == nil {
+		return p
+	}
+	p.faults, p.slots = nil, view.OffWindows{Table: s.Table}
+	p.woken = ", which has begun: what sleeps wakes"
+	switch {
+	case s.Hold.Holds(now) && s.Hold.Asleep:
+		p.woken = ", which has begun; it is held asleep all the same until " + env.Suggest().ReleaseHold(cm.Name)
+	case s.Intent.Pause.Holds(now):
+		p.woken = ", which has begun: what sleeps wakes after " + env.Suggest().Resume(cm.Name)
+	}
+	if l := s.Table.At(now); l.Asleep && !l.Since.IsZero() {
+		p.begins = l.Since.Add(-time.Nanosecond)
+	}
+	return p
+}
+
+// begun says of an off-window that has begun whether skipping it wakes the plan, or why not.
+func (p skippable) begun(s schedule.Slot, now time.Time) string {
+	if s.At.After(now) {
+		return ""
+	}
+	return p.woken
 }

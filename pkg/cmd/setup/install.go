@@ -1,3 +1,4 @@
+// Package setup holds the commands around the agent itself: its manifests and versions.
 package setup
 
 import (

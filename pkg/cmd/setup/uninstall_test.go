@@ -181,6 +181,38 @@ func TestUninstallRefusesWhileRestoreDataNamesWhatSleeps(t *testing.T) {
 // unchecked is what is said of a record where the key is not there.
 const unchecked = "; whether the agent wrote that cannot be checked (read the key in namespace maint-system: secrets \"maint-agent-key\" not found): delete it if it did not"
 
+// A run that came back from a backup, without its plan, has a cleanup that only the agent can do. Beside
+// its plan somebody may have created it again: the agent leaves that alone.
+func TestUninstallWaitsForARunOutOfABackup(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.KeyName}, Data: map[string][]byte{annotations.DataKey: annotations.NewKey()}}
+	ring, err := annotations.ReadKeyring(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a")
+	restored.UID = "before"
+	if err := ring.Sign(restored); err != nil {
+		t.Fatal(err)
+	}
+	restored.UID = "now"
+	plan, another := cmdtest.Plan("orders", ""), cmdtest.Plan("orders", "")
+	plan.UID, another.UID = "u-orders", "u-new"
+	for name, c := range map[string]struct {
+		beside []runtime.Object
+		code   int
+		says   string
+	}{
+		"no plan is there":  {nil, 3, "error: run shop/maint-run-orders-a of plan orders is active"},
+		"another plan is":   {[]runtime.Object{another}, 3, "error: run shop/maint-run-orders-a of plan orders is active"},
+		"its plan is there": {[]runtime.Object{plan}, 0, "warning: run shop/maint-run-orders-a stays: the run shop/maint-run-orders-a does not count: it was deleted, and somebody created it again from what the agent had signed"},
+	} {
+		objects := append([]runtime.Object{cmdtest.Agent(), secret.DeepCopy(), cmdtest.Node("a"), restored.DeepCopy()}, c.beside...)
+		if got := uninstall(cmdtest.NewCluster(t, cmd.Run, objects...), "--yes"); !strings.HasPrefix(got.Err, c.says) || (got.Code == 3) != (c.code == 3) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // A signature that has the right form was made up as well as any other.
 func TestUninstallTakesNoRecordsThatTheAgentHasNotSigned(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.KeyName}, Data: map[string][]byte{annotations.DataKey: annotations.NewKey()}}

@@ -28,12 +28,21 @@ func (k *Keys) Add(secret *corev1.Secret, err error) {
 // Check says why a record does not count: *annotations.SignatureError. Where a key is not known, the
 // form of its signature has to do.
 func (k *Keys) Check(cm *corev1.ConfigMap) error {
+	return k.check(cm, func(ring annotations.Keyring) error { return ring.Check(cm) })
+}
+
+// CheckBeside is Check for a run, beside the plan of its name that is there, by its UID; empty: none is.
+func (k *Keys) CheckBeside(cm *corev1.ConfigMap, plan string) error {
+	return k.check(cm, func(ring annotations.Keyring) error { return ring.CheckBeside(cm, plan) })
+}
+
+func (k *Keys) check(cm *corev1.ConfigMap, by func(annotations.Keyring) error) error {
 	err := annotations.CheckForm(cm)
 	if err != nil || k.unread != nil {
 		return err
 	}
 	for _, ring := range k.rings {
-		if err = ring.Check(cm); err == nil {
+		if err = by(ring); err == nil {
 			break
 		}
 	}

@@ -93,6 +93,6 @@ func (p Plan) Heard() (out []Run) {
 // Adopted says whether a run that its plan still says is left alone for its signature has been signed
 // since, with a key: the agent has not looked at it again.
 func Adopted(cm *corev1.ConfigMap, why, key string) bool {
-	return cm != nil && key != "" && annotations.SignedWith(cm) == key && annotations.CheckForm(cm) == nil &&
+	return cm != nil && key != "" && annotations.SignedWith(cm) == key && annotations.CheckForm(cm) == nil && !annotations.Recreated(cm) &&
 		stuck.ToAdopt(why) && !strings.Contains(why, "its signature is false")
 }

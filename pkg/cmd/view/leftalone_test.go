@@ -48,6 +48,38 @@ func TestRunsThatAreLeftAlone(t *testing.T) {
 	}
 }
 
+// A run that was left alone for its signature counts again once it is adopted. One that somebody created
+// again carries the agent's own signature, and is none.
+func TestWhichRunsWereAdopted(t *testing.T) {
+	ring, err := annotations.ReadKeyring(&corev1.Secret{Data: map[string][]byte{annotations.DataKey: annotations.NewKey()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := func(uid, now types.UID) *corev1.ConfigMap {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "r", UID: uid, Labels: map[string]string{annotations.LabelKind: annotations.KindRun}}}
+		if err := ring.Sign(cm); err != nil {
+			t.Fatal(err)
+		}
+		cm.UID = now
+		return cm
+	}
+	why := stuck.WhyUnsigned("shop", "r", errors.New("it carries no signature"))
+	for name, c := range map[string]struct {
+		cm   *corev1.ConfigMap
+		why  string
+		want bool
+	}{
+		"signed since":              {signed("u", "u"), why, true},
+		"created again":             {signed("u", "v"), why, false},
+		"left alone for what it is": {signed("u", "u"), "no JSON", false},
+		"gone":                      {nil, why, false},
+	} {
+		if got := view.Adopted(c.cm, c.why, ring.ID()); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // Each plan is asked for once. Of one that is not known, all runs count.
 func TestRunsAreCountedByTheirPlans(t *testing.T) {
 	at := func(plan, name string) view.Run {

@@ -102,3 +102,27 @@ func pickBit(set uint64, n int) int {
 	}
 	return bits.TrailingZeros64(set)
 }
+
+// Run is one of openings in one day, from the first to the last, in seconds of the day.
+type Run struct{ First, Last int }
+
+// Dense joins openings that come before the window of the last one has ended,
+// where there are many of them in a day, so that a window a minute is not
+// followed minute by minute.
+func (t Daytimes) Dense(length int64) []Run {
+	if t.Count() <= 24 {
+		return nil
+	}
+	var runs []Run
+	for at, ok := t.Next(0); ok; at, ok = t.Next(at + 1) {
+		if last := len(runs) - 1; last >= 0 && int64(at-runs[last].Last) <= length {
+			runs[last].Last = at
+		} else {
+			runs = append(runs, Run{at, at})
+		}
+		if at == 86399 {
+			break
+		}
+	}
+	return runs
+}
