@@ -133,12 +133,9 @@ func (k Keyring) Sign(cm *corev1.ConfigMap) error {
 		cm.Annotations = map[string]string{}
 	}
 	if cm.Labels[LabelKind] == KindRun && cm.UID != "" {
-		data := map[string]string{dataUID: string(cm.UID)}
-		for key, text := range cm.Data {
-			if key != dataUID {
-				data[key] = text
-			}
-		}
+		data := map[string]string{} // the object may be shared
+		maps.Copy(data, cm.Data)
+		data[dataUID] = string(cm.UID)
 		cm.Data = data
 	}
 	digest := contentOf(cm)

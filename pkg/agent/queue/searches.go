@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -39,7 +41,7 @@ func (s *Searches) Of(namespace string) schedule.Budget {
 		if len(s.byNamespace) >= mostBudgets {
 			s.forgetFull()
 		}
-		b = &searchBudget{now: s.now, left: searchAtOnce, at: s.now()}
+		b = &searchBudget{now: s.now, tokens: rate.NewLimiter(searchPerSecond, searchAtOnce)}
 		s.byNamespace[namespace] = b
 	}
 	return b
@@ -54,37 +56,22 @@ func (s *Searches) forgetFull() {
 	}
 }
 
-// searchBudget refills with time.
+// searchBudget refills with time. It may be overdrawn.
 type searchBudget struct {
-	now func() time.Time
-
-	mu   sync.Mutex
-	left int // below zero: more was taken than there was
-	at   time.Time
+	now    func() time.Time
+	tokens *rate.Limiter
 }
 
-// Left is what may be taken now.
+// Left is what may be taken now. What was due before a clock is set back stays.
 func (b *searchBudget) Left() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.refill()
-	return b.left
-}
-
-// Spend takes from the budget.
-func (b *searchBudget) Spend(n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.refill()
-	b.left -= n
-}
-
-// refill gives what has become due since. A clock that was set back gives nothing.
-func (b *searchBudget) refill() {
 	now := b.now()
-	due := int(min(max(now.Sub(b.at), 0), time.Hour).Seconds() * searchPerSecond)
-	if due > 0 || now.Before(b.at) {
-		b.at = now
+	b.tokens.ReserveN(now, 0)
+	return int(b.tokens.TokensAt(now))
+}
+
+// Spend takes from the budget, at once as much as a limiter can.
+func (b *searchBudget) Spend(n int) {
+	for ; n > 0; n -= searchAtOnce {
+		b.tokens.ReserveN(b.now(), min(n, searchAtOnce))
 	}
-	b.left = min(b.left+due, searchAtOnce)
 }
