@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -218,17 +219,19 @@ func TestWhatMayNotBeWatchedIsListedAgain(t *testing.T) {
 		p.there = []policyv1.PodDisruptionBudget{*budget("a", "4")}
 		go Keep(ctx, false, p.source(), p.keeps())
 		p.is("it is listed", "shop/a")
-		p.there = []policyv1.PodDisruptionBudget{*budget("b", "12")}
+		p.offer(*budget("b", "12"))
 		time.Sleep(5 * time.Second)
 		p.is("a little later", "shop/b")
 		time.Sleep(55 * time.Second)
 		synctest.Wait()
+		p.Lock()
 		if p.lists < 20 || p.lists > 32 {
 			t.Errorf("%d lists in a minute", p.lists)
 		}
 		if n := len(p.heard); p.heard[n-2] != nil || !apierrors.IsForbidden(p.heard[n-1]) {
 			t.Errorf("heard %v", p.heard[n-2:])
 		}
+		p.Unlock()
 		stop()
 		synctest.Wait()
 	})
@@ -247,11 +250,12 @@ func endOfList() *policyv1.PodDisruptionBudget {
 // played is an API server that streams lists, as a test has it, and what was kept of it.
 type played struct {
 	*testing.T
-	opened []*watch.FakeWatcher
-	asked  []string // the versions that were watched from
-	away   atomic.Bool
-	heard  []error
-	kept   map[string]drain.Budget
+	sync.Mutex // a sleep in a bubble orders nothing for the race detector
+	opened     []*watch.FakeWatcher
+	asked      []string // the versions that were watched from
+	away       atomic.Bool
+	heard      []error
+	kept       map[string]drain.Budget
 
 	there             []policyv1.PodDisruptionBudget // for lists; nil: nobody may ask
 	lists             int
@@ -262,15 +266,20 @@ type played struct {
 func (p *played) last() *watch.FakeWatcher {
 	p.Helper()
 	synctest.Wait()
-	if len(p.opened) == 0 {
+	p.Lock()
+	opened := len(p.opened)
+	p.Unlock()
+	if opened == 0 {
 		p.Fatal("no watch was opened")
 	}
-	return p.watch(len(p.opened) - 1)
+	return p.watch(opened - 1)
 }
 
 func (p *played) watch(i int) *watch.FakeWatcher {
 	p.Helper()
 	synctest.Wait()
+	p.Lock()
+	defer p.Unlock()
 	if i != len(p.opened)-1 {
 		p.Fatalf("%d watches were opened", len(p.opened))
 	}
@@ -280,6 +289,8 @@ func (p *played) watch(i int) *watch.FakeWatcher {
 func (p *played) is(when string, want ...string) {
 	p.Helper()
 	synctest.Wait()
+	p.Lock()
+	defer p.Unlock()
 	if got := slices.Sorted(maps.Keys(p.kept)); !slices.Equal(got, want) {
 		p.Errorf("%s: %q, want %q", when, got, want)
 	}
@@ -288,12 +299,16 @@ func (p *played) is(when string, want ...string) {
 func (p *played) source() Source[*policyv1.PodDisruptionBudgetList] {
 	return Source[*policyv1.PodDisruptionBudgetList]{
 		List: func(context.Context, metav1.ListOptions) (*policyv1.PodDisruptionBudgetList, error) {
+			p.Lock()
+			defer p.Unlock()
 			if p.lists++; p.there == nil {
 				p.Error("it lists")
 			}
 			return &policyv1.PodDisruptionBudgetList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: p.there}, nil
 		},
 		Watch: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			p.Lock()
+			defer p.Unlock()
 			if p.away.Load() {
 				return nil, io.ErrUnexpectedEOF
 			}
@@ -308,22 +323,47 @@ func (p *played) source() Source[*policyv1.PodDisruptionBudgetList] {
 			p.opened = append(p.opened, watch.NewFake())
 			return p.opened[len(p.opened)-1], nil
 		},
-		Trim: func(*metav1.ListOptions) {}, Heard: func(err error) { p.heard = append(p.heard, err) },
+		Trim: func(*metav1.ListOptions) {}, Heard: p.hear,
 	}
 }
 
 func (p *played) keeps() Kept[*policyv1.PodDisruptionBudget, drain.Budget] {
 	return Kept[*policyv1.PodDisruptionBudget, drain.Budget]{
 		Turn: annotations.DrainBudget, Key: drain.Budget.Key,
-		Set:  func(b drain.Budget) { p.kept[b.Key()] = b },
-		Gone: func(b drain.Budget) { delete(p.kept, b.Key()) },
+		Set: func(b drain.Budget) { p.keep(b) },
+		Gone: func(b drain.Budget) {
+			p.Lock()
+			defer p.Unlock()
+			delete(p.kept, b.Key())
+		},
 		Replaced: func(all []drain.Budget) {
+			p.Lock()
 			clear(p.kept)
-			for _, b := range all {
-				p.kept[b.Key()] = b
-			}
+			p.Unlock()
+			p.keep(all...)
 		},
 	}
+}
+
+func (p *played) keep(budgets ...drain.Budget) {
+	p.Lock()
+	defer p.Unlock()
+	for _, b := range budgets {
+		p.kept[b.Key()] = b
+	}
+}
+
+func (p *played) hear(err error) {
+	p.Lock()
+	defer p.Unlock()
+	p.heard = append(p.heard, err)
+}
+
+// offer is what lists have from now on.
+func (p *played) offer(there ...policyv1.PodDisruptionBudget) {
+	p.Lock()
+	defer p.Unlock()
+	p.there = there
 }
 
 // An error of an API server that answers says that what was seen may not be what is there.
