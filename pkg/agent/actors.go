@@ -36,8 +36,8 @@ func (a *Agent) followActorPolicy(ctx context.Context) {
 	defer p.certain(false)
 	defer a.actors.Store(nil)
 	api, changed := a.conn.Kube.AdmissionregistrationV1(), func() { p.look(ctx) }
-	p.checks = watchPolicy(api, annotations.ActorPolicyName, annotations.ActorPolicyCondition, bindsAll, changed)
-	p.records = watchPolicy(api, annotations.RecordsPolicyName, annotations.RecordsPolicyCondition, bindsRecords, changed)
+	p.checks = watchPolicy(api, annotations.ActorPolicyName, annotations.ActorPolicyCondition, bindsAll, a.options.Now, changed)
+	p.records = watchPolicy(api, annotations.RecordsPolicyName, annotations.RecordsPolicyCondition, bindsRecords, a.options.Now, changed)
 	a.actors.Store(p)
 	var group sync.WaitGroup
 	group.Go(func() { p.checks.run(ctx) })

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // shipped are a policy and the first of its bindings as a file of manifests/admission has them.
@@ -183,18 +184,21 @@ func TestAPolicyThatCannotBeLookedAt(t *testing.T) {
 	}{
 		{"nothing was heard", nil, 0, true},
 		{"it was seen", []error{nil, nil}, 0, true},
-		{"nobody may look", []error{nil, forbidden, forbidden}, 1, false},
-		{"nobody may look for a while", []error{forbidden, nil}, 2, true},
+		{"nobody may look", []error{nil, forbidden, forbidden, forbidden}, 1, false},
+		{"nobody may look for a while", []error{nil, forbidden, forbidden, nil}, 0, true},
+		{"nobody may look, and then somebody may", []error{forbidden, forbidden, forbidden, nil}, 2, true},
 		{"the API server has no such kind", []error{gone}, 1, false},
-		{"nor may anybody look, where it has one", []error{gone, forbidden}, 2, false},
+		{"nor may anybody look, where it has one", []error{gone, forbidden}, 1, false},
 		{"the API server is away", []error{errors.New("connection refused")}, 0, true},
-		{"and was away when nobody might look", []error{forbidden, errors.New("connection refused")}, 1, false},
+		{"and was away when nobody might look", []error{forbidden, errors.New("connection refused"), forbidden, errors.New("connection refused")}, 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, changes := recordsOf(policy, binding), 0
-			hears := w.bindings.heard(func() { changes++ })
+			now := time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
+			hears := w.bindings.heard(func() time.Time { return now }, func() { changes++ })
 			for _, err := range c.answers {
 				hears(err)
+				now = now.Add(workflow.RefusalPatience / 2)
 			}
 			if guards := w.version() != ""; guards != c.guards || changes != c.changes || !guards && !w.bindings.known() {
 				t.Errorf("it guards %t, after %d changes, and is known %t; want %t, %d", guards, changes, w.bindings.known(), c.guards, c.changes)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	typedadmissionv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/admissionread"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 )
@@ -27,15 +29,15 @@ type policyWatch struct {
 // namedObjects are what an informer shows of one name, while it may and can look.
 type namedObjects struct {
 	cache.SharedIndexInformer
-	refused, unserved atomic.Bool // the agent may not look; the API server has no such kind
+	withheld, unserved atomic.Bool // they cannot be looked at; because the API server has no such kind
 }
 
 // watchPolicy prepares to follow one; changed hears of each change of what is there.
-func watchPolicy(api typedadmissionv1.AdmissionregistrationV1Interface, name, condition string, binds func(admissionv1.ValidatingAdmissionPolicyBindingSpec) bool, changed func()) *policyWatch {
+func watchPolicy(api typedadmissionv1.AdmissionregistrationV1Interface, name, condition string, binds func(admissionv1.ValidatingAdmissionPolicyBindingSpec) bool, now func() time.Time, changed func()) *policyWatch {
 	w := &policyWatch{name: name, condition: condition, binds: binds}
 	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
-	w.policies.follow(informer.ForMany(&admissionv1.ValidatingAdmissionPolicy{}, api.ValidatingAdmissionPolicies(), named, w.policies.heard(changed)), changed)
-	w.bindings.follow(informer.ForMany(&admissionv1.ValidatingAdmissionPolicyBinding{}, api.ValidatingAdmissionPolicyBindings(), named, w.bindings.heard(changed)), changed)
+	w.policies.follow(informer.ForMany(&admissionv1.ValidatingAdmissionPolicy{}, api.ValidatingAdmissionPolicies(), named, w.policies.heard(now, changed)), changed)
+	w.bindings.follow(informer.ForMany(&admissionv1.ValidatingAdmissionPolicyBinding{}, api.ValidatingAdmissionPolicyBindings(), named, w.bindings.heard(now, changed)), changed)
 	return w
 }
 
@@ -48,25 +50,23 @@ func (n *namedObjects) follow(from *informer.ListWatch, changed func()) {
 
 // heard takes in each answer about them, and says when they can be looked at where they
 // could not before, or the other way round.
-func (n *namedObjects) heard(changed func()) func(error) {
+func (n *namedObjects) heard(now func() time.Time, changed func()) func(error) {
+	answers := admissionread.Answers{Now: now}
 	return func(err error) {
-		refused, unserved := apierrors.IsForbidden(err), apierrors.IsNotFound(err)
-		if err != nil && !refused && !unserved {
-			return // the API server is away
-		}
-		was, had := n.refused.Swap(refused), n.unserved.Swap(unserved)
-		if was != refused || had != unserved {
+		if news := answers.Heard(err); news != admissionread.AsBefore {
+			n.withheld.Store(news == admissionread.Withheld)
+			n.unserved.Store(apierrors.IsNotFound(err))
 			changed()
 		}
 	}
 }
 
 // known says whether it is known what is there, which nothing is where nobody may look.
-func (n *namedObjects) known() bool { return n.refused.Load() || n.unserved.Load() || n.HasSynced() }
+func (n *namedObjects) known() bool { return n.withheld.Load() || n.HasSynced() }
 
 // one is what is there; nil where that is not one object, or it cannot be looked at.
 func (n *namedObjects) one() any {
-	if all := n.GetStore().List(); len(all) == 1 && !n.refused.Load() && !n.unserved.Load() {
+	if all := n.GetStore().List(); len(all) == 1 && !n.withheld.Load() {
 		return all[0]
 	}
 	return nil

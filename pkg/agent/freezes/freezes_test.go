@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -197,20 +198,27 @@ func TestTheAdmissionPolicySaysWhatIsWatched(t *testing.T) {
 // taken ends the freezes, and one that comes back brings them back.
 func TestFreezesOutliveARefusalThatDoesNotLast(t *testing.T) {
 	const refusals = 3
+	reads := agenttest.When{Resource: "validatingadmissionpolicies"}
 	for _, code := range []int{403, 404} {
-		inWorld(t, func(w *world) {
-			w.begins()
-			w.cluster.Refuse(agenttest.When{Resource: "validatingadmissionpolicies"}, refusals, code, "no")
-			for range 10 { // a watch lasts minutes
-				w.after(time.Minute)
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.begins()
+				asked := w.cluster.Asked(reads)
+				w.cluster.Refuse(reads, refusals, code, "no")
+				for range 10 { // a watch lasts minutes
+					w.after(time.Minute)
+					w.says("deployments.apps/web=frozen")
+				}
+				if more := w.cluster.Asked(reads) - asked; more <= refusals {
+					t.Fatalf("it asked %d times: not all of %d refusals were heard", more, refusals)
+				}
+				mend := w.cluster.Refuse(reads, agenttest.Always, code, "no")
+				w.after(10 * time.Minute)
+				w.says("")
+				mend()
+				w.after(2 * time.Minute)
 				w.says("deployments.apps/web=frozen")
-			}
-			mend := w.cluster.Refuse(agenttest.When{Resource: "validatingadmissionpolicies"}, agenttest.Always, code, "no")
-			w.after(10 * time.Minute)
-			w.says("")
-			mend()
-			w.after(2 * time.Minute)
-			w.says("deployments.apps/web=frozen")
+			})
 		})
 	}
 }

@@ -6,20 +6,18 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/admissionread"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
-	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // labelledKind watches the objects of a kind that are labelled with a policy.
@@ -34,12 +32,12 @@ func (c *Controller) followPolicy(ctx context.Context) {
 	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", annotations.FreezePolicyName).String()}
 	var policies cache.SharedIndexInformer
 	take := func() { c.takeUp(ctx, policies.GetStore().List()) }
-	answers := policyAnswers{now: c.Now}
+	answers := admissionread.Answers{Now: c.Now}
 	from := informer.ForMany(&admissionv1.ValidatingAdmissionPolicy{}, c.Clients.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies(), named, func(err error) {
-		switch answers.heard(err) {
-		case policyWithheld:
+		switch answers.Heard(err) {
+		case admissionread.Withheld:
 			c.takeUp(ctx, nil)
-		case policyBack: // a list tells nothing of what it told before
+		case admissionread.Back: // a list tells nothing of what it told before
 			take()
 		}
 	})
@@ -50,44 +48,6 @@ func (c *Controller) followPolicy(ctx context.Context) {
 	if cache.WaitForCacheSync(ctx.Done(), heard.HasSynced) {
 		take() // also where there is none
 	}
-}
-
-// policyAnswers are what the API server says when it is asked for the admission policy. An older one
-// does not serve it, and an agent may lack the right; but one that starts refuses everybody for a
-// while, and what is frozen must stay so meanwhile.
-type policyAnswers struct {
-	now      func() time.Time
-	refused  workflow.Refusal
-	withheld bool // as was last said
-	served   bool // it was read once
-}
-
-// policyNews is what an answer changes.
-type policyNews int
-
-const (
-	policyAsBefore policyNews = iota
-	policyWithheld            // no freeze is enforced, as far as can be known
-	policyBack                // it can be read again
-)
-
-func (a *policyAnswers) heard(err error) policyNews {
-	was := a.withheld
-	switch {
-	case err == nil:
-		a.refused, a.withheld, a.served = workflow.Refusal{}, false, true
-	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
-		next, final := a.refused.Again(a.now())
-		unknown := apierrors.IsNotFound(err) && !a.served // an older API server: it says 503 until it knows what it serves
-		a.refused, a.withheld = next, was || final || unknown
-	}
-	switch {
-	case a.withheld && !was:
-		return policyWithheld
-	case was && !a.withheld:
-		return policyBack
-	}
-	return policyAsBefore
 }
 
 func keepAll(o any) (any, error) { return o, nil }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/semaphore"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,12 +33,12 @@ type Scrapers struct {
 // callers are those who send tokens of one sort.
 type callers struct {
 	answers *lru.Cache[[sha256.Size]byte, scraperAnswer]
-	asking  chan struct{} // a place for each question that is under way
+	asking  *semaphore.Weighted // questions that are under way
 }
 
 func newCallers() callers {
 	answers, _ := lru.New[[sha256.Size]byte, scraperAnswer](scrapersHeld) // its error is for limits below one
-	return callers{answers: answers, asking: make(chan struct{}, scrapersAsking)}
+	return callers{answers: answers, asking: semaphore.NewWeighted(scrapersAsking)}
 }
 
 type scraperAnswer struct {
@@ -99,12 +100,10 @@ func (s *Scrapers) answer(ctx context.Context, token string) (scraperAnswer, err
 	if there && s.now().Sub(known.at) < scraperAge {
 		return known, nil
 	}
-	select {
-	case among.asking <- struct{}{}:
-		defer func() { <-among.asking }()
-	default:
+	if !among.asking.TryAcquire(1) {
 		return scraperAnswer{}, errBusy
 	}
+	defer among.asking.Release(1)
 	ctx, cancel := context.WithTimeout(ctx, scraperPatience)
 	defer cancel()
 	answer, err := s.ask(ctx, token)

@@ -130,8 +130,8 @@ func TestStrangersKeepNoScraperOut(t *testing.T) {
 	for i := range 2 * scrapersHeld {
 		get(h, "/metrics", fmt.Sprintf("Bearer stranger-%d", i))
 	}
-	for range scrapersAsking { // strangers that are asked about
-		s.strangers.asking <- struct{}{}
+	if !s.strangers.asking.TryAcquire(scrapersAsking) { // strangers that are asked about
+		t.Fatal("somebody is still asked about")
 	}
 	now = now.Add(scraperAge)
 	reads("while strangers are asked about")

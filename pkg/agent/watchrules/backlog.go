@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -29,10 +30,10 @@ const (
 type backlog struct {
 	most  int64 // weight
 	taken atomic.Int64
-	late  chan struct{} // places of bodies that are read late
+	late  *semaphore.Weighted // bodies that are read late
 }
 
-func newBacklog() *backlog { return &backlog{most: maxBacklog, late: make(chan struct{}, maxLate)} }
+func newBacklog() *backlog { return &backlog{most: maxBacklog, late: semaphore.NewWeighted(maxLate)} }
 
 // keep is what is kept of an object until the rules are told: without its body where there
 // is no room for that. The room is given back when it was told, or when it is forgotten.
@@ -84,12 +85,10 @@ func (o *ruleObject) told() {
 // the way. leave has to be called when it was told. What came after the change that is told
 // comes as a change of its own.
 func (r *Controller) read(ctx context.Context, k informer.Key, o *ruleObject) (fresh *ruleObject, leave func(), why error) {
-	select {
-	case r.backlog.late <- struct{}{}:
-	case <-ctx.Done():
+	if r.backlog.late.Acquire(ctx, 1) != nil { // ctx has ended
 		return nil, nil, nil
 	}
-	leave = func() { <-r.backlog.late }
+	leave = func() { r.backlog.late.Release(1) }
 	for range lateRetries {
 		u, err := r.readNow(ctx, k, watchrule.ObjectKey{UID: string(o.UID), Namespace: o.Namespace, Name: o.Name})
 		if u != nil {
