@@ -40,8 +40,8 @@ var ErrCutOff = errors.New("the watch ended before it had sent all that there is
 
 // Reduced is what turn makes of each object that tenants may have filled, in no order: streamed
 // where the API server can, and the account may watch, else in the pages of EachOfLarge. It lists after
-// any error of the stream, as client-go's reflector does: API servers rely on that, and say by several
-// codes that they cannot stream now (an etcd that reports no progress, a cache that is behind).
+// any error of the stream: API servers say by several codes that they cannot stream now (an etcd that
+// reports no progress, a cache that is behind), and a list's own error says best what is in the way.
 func Reduced[O runtime.Object, V any, L runtime.Object](ctx context.Context, from ListWatcher[L], which metav1.ListOptions, turn func(O) V) ([]V, error) {
 	all, err := reduceStream(ctx, from, which, turn)
 	if err == nil || ctx.Err() != nil {

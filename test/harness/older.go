@@ -30,13 +30,37 @@ func Older(admin *rest.Config, kubeconfig string) (stop func(), err error) {
 				http.NotFound(w, r)
 				return
 			}
-			if r.URL.Path == "/apis" || r.URL.Path == "/api" {
-				r.Header.Set("Accept", "application/json") // not all groups in one answer
-				r.Header.Del("Accept-Encoding")
-			}
+			askPlainly(r)
 			next.ServeHTTP(w, r)
 		})
 	})
+}
+
+// WithoutStamps stands before the API server of an admin's config and looks like one that has
+// validating admission policies and no mutating ones (Kubernetes 1.30 to 1.35). It writes a
+// kubeconfig for it, with the rights of that admin.
+func WithoutStamps(admin *rest.Config, kubeconfig string) (stop func(), err error) {
+	return standIn(admin, kubeconfig, withoutMutating, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, "/apis/"+admissionGroup+"/") && strings.Contains(r.URL.Path, "/"+mutatingPolicies) {
+				http.NotFound(w, r)
+				return
+			}
+			askPlainly(r)
+			next.ServeHTTP(w, r)
+		})
+	})
+}
+
+// mutatingPolicies begins the names of the resources of policies that change what is written.
+const mutatingPolicies = "mutatingadmissionpolic"
+
+// askPlainly has kinds listed one version at a time, as text that can be changed.
+func askPlainly(r *http.Request) {
+	if r.URL.Path == "/api" || r.URL.Path == "/apis" || strings.Count(r.URL.Path, "/") == 3 && strings.HasPrefix(r.URL.Path, "/apis/"+admissionGroup+"/") {
+		r.Header.Set("Accept", "application/json")
+		r.Header.Del("Accept-Encoding")
+	}
 }
 
 // OtherClock stands before the API server of a config and answers by a clock that is ahead of
@@ -86,7 +110,26 @@ func withoutAdmission(r *http.Response) error {
 		return err
 	}
 	groups.Groups = slices.DeleteFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == admissionGroup })
-	b, err := json.Marshal(groups)
+	return answerInstead(r, groups)
+}
+
+// withoutMutating takes the mutating policies out of the lists of kinds.
+func withoutMutating(r *http.Response) error {
+	path := r.Request.URL.Path
+	if strings.Count(path, "/") != 3 || !strings.HasPrefix(path, "/apis/"+admissionGroup+"/") || r.StatusCode != http.StatusOK {
+		return nil
+	}
+	var kinds metav1.APIResourceList
+	if err := json.NewDecoder(r.Body).Decode(&kinds); err != nil {
+		return err
+	}
+	kinds.APIResources = slices.DeleteFunc(kinds.APIResources, func(k metav1.APIResource) bool { return strings.HasPrefix(k.Name, mutatingPolicies) })
+	return answerInstead(r, kinds)
+}
+
+// answerInstead replaces the body of a response.
+func answerInstead(r *http.Response, with any) error {
+	b, err := json.Marshal(with)
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
 	r.Header.Set("Content-Length", strconv.Itoa(len(b)))
 	return err

@@ -61,6 +61,32 @@ func TestWithoutAdmissionPoliciesInstallSaysSoAndGoesOn(t *testing.T) {
 	}
 }
 
+// Kubernetes 1.30 to 1.35: false names are refused, and nothing writes the true ones.
+func TestWithoutMutatingPoliciesInstallLeavesOutTheStamps(t *testing.T) {
+	l := newLab(t)
+	path := filepath.Join(t.TempDir(), "without-stamps.yaml")
+	stop, err := harness.WithoutStamps(l.cluster.AdminConfig(), path)
+	l.must(err)
+	l.Cleanup(stop)
+	l.Cleanup(func() { l.maint(thisVersion, "install", "--apply", "--with-admission=false") })
+	maint := func(args ...string) printed {
+		return l.run(l.plugin(thisVersion), nil, append([]string{"--kubeconfig", path, "--cache-dir", t.TempDir()}, args...)...)
+	}
+	const told = "this API server has no MutatingAdmissionPolicy (Kubernetes 1.36 and later do): it does not record who asked for something, and only refuses a false name; after an upgrade of the cluster, run this again\n"
+	if p := maint("install", "--apply", "--with-admission"); p.code != 0 || p.err != told {
+		t.Fatalf("it exits %d and says %q; it prints\n%s", p.code, p.err, p.out)
+	}
+	if l.get("ValidatingAdmissionPolicy", "maint-intents") == nil || l.get("MutatingAdmissionPolicy", "maint-actor") != nil {
+		t.Error("the validating policies are not there, or a mutating one is")
+	}
+	if p := maint("install", "--diff"); p.code != 0 || p.out != "" || p.err != told {
+		t.Errorf("afterwards --diff exits %d and prints %q, %q", p.code, p.out, p.err)
+	}
+	if out := l.install(thisVersion); !strings.Contains(out, "mutatingadmissionpolicy/maint-actor created\n") { // the cluster was upgraded
+		t.Errorf("after the upgrade of the cluster it says\n%s", out)
+	}
+}
+
 func TestWhatIsLeftOutOfThePrintedManifestsStaysOut(t *testing.T) {
 	l := newLab(t)
 	p := l.maint(thisVersion, "install", "--without", "confinement,force", "--impersonate", "deployer", "--replicas", "3")

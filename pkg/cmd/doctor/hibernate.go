@@ -142,7 +142,7 @@ func (o *options) tokens(ctx context.Context, k *factory.Cluster, agent factory.
 	case err != nil:
 		o.unknown("whether the agent may ask for tokens", err)
 	case !may:
-		o.amiss(fmt.Sprintf("the agent may not ask for tokens of ServiceAccount %s/%s", namespace, account), "kubectl maint install --cloud --apply gives it that right")
+		o.amiss(fmt.Sprintf("the agent may not ask for tokens of ServiceAccount %s/%s", namespace, account), o.Suggest().InstallWith(agent.Namespace, "--cloud")+" gives it that right")
 	default:
 		o.good("the agent may ask for tokens of ServiceAccount %s/%s", namespace, account)
 	}
@@ -222,7 +222,7 @@ func (o *options) restores(ctx context.Context, k *factory.Cluster, cm *corev1.C
 		wake := r.Record.Snapshot.WakeAt
 		switch {
 		case r.Fault != "":
-			o.amiss(fmt.Sprintf("the restore data %s does not count: %s", r.Object.Name, r.Fault), "look at it with 'kubectl maint restore show', and if it is right, "+o.Suggest().Adopt(r.Object.Name))
+			o.amiss(fmt.Sprintf("the restore data %s does not count: %s", r.Object.Name, r.Fault), "look at it with "+o.Suggest().ShowRestore(cm.Name)+", and if it is right, "+o.Suggest().Adopt(r.Object.Name))
 		case sleeping > 0 && wake != nil && o.Now().Sub(*wake) > overdue && cm.Annotations[annotations.HoldState] == "":
 			remedy := o.Suggest().Why(cm.Name) + " says what they wait for"
 			if bad[r.Record.Target] { // why has the details

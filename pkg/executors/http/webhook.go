@@ -271,7 +271,11 @@ func (d *delivery) keep(status int, body []byte) (outputs map[string]any, answer
 		delete(outputs, "json")
 	}
 	text := d.mask.Text(strings.ToValidUTF8(string(body), "\uFFFD"))
-	kept := document.Cut(text, fits(text, run.MaxStepOutput-len(`{"body":"","status":200,"truncated":true}`)))
+	room := run.MaxStepOutput
+	if empty, err := json.Marshal(map[string]any{"body": "", "status": outputs["status"], "truncated": true}); err == nil {
+		room -= len(empty)
+	}
+	kept := document.Cut(text, fits(text, room))
 	if kept != text {
 		outputs["truncated"] = true
 	}

@@ -67,7 +67,7 @@ func (s *session) surge(p drain.Pod, going <-chan struct{}) {
 	}
 	s.replacement(p, drain.Replacement{
 		Impossible: true, Why: "no replacement became Ready: " + why + "; " + now,
-		Remedy: "make room for one more pod, or take the annotation maint.dev/drain=surge away",
+		Remedy: "make room for one more pod, or " + surge.NoSurge,
 	})
 }
 
@@ -213,7 +213,7 @@ func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
 	}
 	debt.Record = annotations.Surge{Replicas: surge.Replicas(dep), Node: s.order.Node, Pod: p.UID, By: s.order.By, At: s.d.config.Now().UTC()}
 	if err := debt.Record.Check(); err != nil { // it could not be read back
-		return nil, &surge.Cannot{Why: err.Error(), Remedy: "take the annotation maint.dev/drain=surge away"}
+		return nil, &surge.Cannot{Why: err.Error(), Remedy: surge.NoSurge}
 	}
 	text, err := json.Marshal(debt.Record)
 	if err != nil {
@@ -244,7 +244,7 @@ func (s *session) settle(d surge.Debt) error {
 	defer s.d.mu.Unlock()
 	return &surge.Cannot{
 		Why:    "the replica that the surge of another pod added to Deployment/" + d.Name + " is not given back (" + s.surges.kept[d.String()] + ")",
-		Remedy: "grant patch on deployments, or remove its annotation " + annotations.StatusSurge + " once its replicas are as they should be", Refused: true,
+		Remedy: "let the agent patch that Deployment, or remove its annotation " + annotations.StatusSurge + " once its replicas are as they should be", Refused: true,
 	}
 }
 

@@ -842,7 +842,7 @@ func TestWhatHoldsASurgeUpForLongIsABlock(t *testing.T) {
 			[]func(*appsv1.Deployment){recordOn(annotations.Surge{Replicas: 1, Node: "a", Pod: "x"}, 2)},
 			func(h *host) { h.Refuse(patched, agenttest.Always, http.StatusForbidden, "a policy says no") },
 			"Blocked: 0 of 1 pods have left; shop/web-1 cannot leave until somebody changes something: the replica that the surge of another pod added to Deployment/web is not given back (a policy says no); " +
-				"grant patch on deployments, or remove its annotation status.maint.dev/surge once its replicas are as they should be",
+				"let the agent patch that Deployment, or remove its annotation status.maint.dev/surge once its replicas are as they should be",
 		},
 		{
 			"a webhook that does not answer", nil,

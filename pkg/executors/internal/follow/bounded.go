@@ -143,7 +143,7 @@ func (f *follower[O, L, V]) listed(ctx context.Context) error {
 }
 
 // streamed lists and watches by one request: what there is comes object by object, and is reduced as it
-// comes. Without all of it, the changes have not begun.
+// comes. An error before all has come leaves what is kept as it was, and began is false.
 func (f *follower[O, L, V]) streamed(ctx context.Context) (began bool, err error) {
 	options := kube.Streamed(metav1.ListOptions{})
 	f.from.Trim(&options)

@@ -6,6 +6,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
+// NoSurge is the remedy of whoever can do without a replacement.
+const NoSurge = "take the annotation maint.dev/drain=surge away"
+
 // Cannot is why there is no surge, and what would help.
 type Cannot struct {
 	Why, Remedy string
@@ -21,9 +24,9 @@ func (c *Cannot) Error() string { return c.Why }
 func Denied(err error, right string) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		return &Cannot{Why: "not allowed: " + document.Cut(err.Error(), 200), Remedy: "grant " + right + ", or take the annotation maint.dev/drain=surge away", Refused: true}
+		return &Cannot{Why: "not allowed: " + document.Cut(err.Error(), 200), Remedy: "grant " + right + ", or " + NoSurge, Refused: true}
 	case Final(err) && !apierrors.IsNotFound(err): // the pod of what is gone goes soon
-		return &Cannot{Why: "the API server refuses: " + document.Cut(err.Error(), 200), Remedy: "change what it objects to, or take the annotation maint.dev/drain=surge away"}
+		return &Cannot{Why: "the API server refuses: " + document.Cut(err.Error(), 200), Remedy: "change what it objects to, or " + NoSurge}
 	}
 	return err
 }

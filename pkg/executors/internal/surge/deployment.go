@@ -20,14 +20,14 @@ func DeploymentOf(ctx context.Context, clients kube.Interface, p drain.Pod) (*ap
 	}
 	owner := metav1.GetControllerOfNoCopy(rs)
 	if string(rs.UID) != p.Controller.UID || owner == nil || owner.Kind != "Deployment" {
-		return nil, &Cannot{Why: "its ReplicaSet belongs to no Deployment", Remedy: "take the annotation maint.dev/drain=surge away"}
+		return nil, &Cannot{Why: "its ReplicaSet belongs to no Deployment", Remedy: NoSurge}
 	}
 	dep, err := apps.Deployments(p.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("find the Deployment of pod %s: %w", p, err)
 	}
 	if dep.UID != owner.UID {
-		return nil, &Cannot{Why: "its ReplicaSet belongs to another Deployment than the one that is named " + dep.Name + " now", Remedy: "take the annotation maint.dev/drain=surge away"}
+		return nil, &Cannot{Why: "its ReplicaSet belongs to another Deployment than the one that is named " + dep.Name + " now", Remedy: NoSurge}
 	}
 	return dep, nil
 }
@@ -39,7 +39,7 @@ func MayScale(ctx context.Context, clients kube.Interface, manager string, dep *
 	case err != nil:
 		return Denied(err, "list on horizontalpodautoscalers.autoscaling")
 	case owner != "":
-		return &Cannot{Why: owner + " owns the replicas of Deployment/" + dep.Name, Remedy: remedy + ", or take the annotation maint.dev/drain=surge away"}
+		return &Cannot{Why: owner + " owns the replicas of Deployment/" + dep.Name, Remedy: remedy + ", or " + NoSurge}
 	}
 	return nil
 }
