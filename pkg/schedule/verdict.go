@@ -12,7 +12,7 @@ import (
 //
 // Since is nil if it always was so, Until if it never changes; Next is there
 // whenever Until is. The two numbers are those of the change_management
-// metrics: −2 not ready, −1 for ever, else seconds, rounded up.
+// metrics: −2 not ready or not known yet, −1 for ever, else seconds, rounded up.
 type Verdict struct {
 	Permitted           bool       `json:"permitted"`
 	Ready               bool       `json:"-"`

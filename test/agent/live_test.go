@@ -65,7 +65,7 @@ func TestStatusIsWatchedAtATerminal(t *testing.T) {
 func TestARunIsWaitedForAtATerminal(t *testing.T) {
 	l := newLab(t)
 	l.runner()
-	l.plan("rests", "steps: [{name: rest, type: suspend, properties: {duration: 3s}}]\n")
+	l.plan("rests", "steps: [{name: rest, type: suspend}]\n")
 	l.plan("holds", holding)
 	l.seen("rests")
 	l.seen("holds")
@@ -73,7 +73,9 @@ func TestARunIsWaitedForAtATerminal(t *testing.T) {
 	p := l.sits(80, 24, "trigger", "rests", "--wait")
 	p.Sees("▶ rest", "Running")
 	p.TakesTheScreen()
-	p.Ends(0, l.runs("rests")[0].run.Name, "Succeeded after", "✓ rest")
+	name := l.runs("rests")[0].run.Name
+	l.expect(l.maint("resume", name), 0, "resumed")
+	p.Ends(0, name, "Succeeded after", "✓ rest")
 
 	p = l.sits(80, 24, "trigger", "holds", "--wait")
 	p.Sees("▶ hold")
@@ -106,7 +108,7 @@ func TestARunIsApprovedByAKey(t *testing.T) {
 func TestAnApprovedRunIsWaitedForAtATerminal(t *testing.T) {
 	l := newLab(t)
 	l.runner()
-	l.plan("asks", "requiresApproval: true\nsteps: [{name: rest, type: suspend, properties: {duration: 10s}}]\n") // long beside a screen on a busy machine
+	l.plan("asks", "requiresApproval: true\nsteps: [{name: rest, type: suspend}]\n")
 	l.seen("asks")
 	l.trigger("asks", "1")
 	l.eventually("the run asks", func() (bool, string) {
@@ -116,5 +118,7 @@ func TestAnApprovedRunIsWaitedForAtATerminal(t *testing.T) {
 	p := l.sits(80, 24, "approve", "asks", "--wait")
 	p.Sees("▶ rest", "Running")
 	p.TakesTheScreen()
-	p.Ends(0, l.runs("asks")[0].run.Name, "Succeeded after", "✓ rest")
+	name := l.runs("asks")[0].run.Name
+	l.expect(l.maint("resume", name), 0, "resumed")
+	p.Ends(0, name, "Succeeded after", "✓ rest")
 }

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -290,7 +291,7 @@ func StartInstalled(ctx context.Context, c *cluster.Cluster, namespace, binary s
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // MemoryOf is a line of what the kernel says of the agent's memory, in bytes: "VmHWM:" is the most that
-// it had. Only Linux says it.
+// it had, with the pages of its binary. Only Linux says it.
 func (p *Process) MemoryOf(field string) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	if err != nil {
@@ -303,6 +304,34 @@ func (p *Process) MemoryOf(field string) (int64, error) {
 		}
 	}
 	return 0, fmt.Errorf("the agent's status does not say %s", field)
+}
+
+// OwnMemory is what the agent has of its own (RssAnon), in bytes: what a container's limit counts
+// and the kernel cannot take back, as it can the pages of the binary. Only Linux says it.
+func (p *Process) OwnMemory() (int64, error) { return p.MemoryOf("RssAnon:") }
+
+// memoryLook is between two looks at the agent's memory (a guess: little is allocated and freed in it).
+const memoryLook = 20 * time.Millisecond
+
+// FollowMemory looks at the agent's own memory until the agent ends: the kernel does not keep the most
+// that it was. peak is that, so far; 0 where it cannot be read.
+func (p *Process) FollowMemory() (peak func() int64) {
+	var most atomic.Int64
+	go func() {
+		for {
+			now, err := p.OwnMemory()
+			if err != nil {
+				return
+			}
+			most.Store(max(most.Load(), now))
+			select {
+			case <-p.done:
+				return
+			case <-time.After(memoryLook):
+			}
+		}
+	}()
+	return most.Load
 }
 
 // Kill ends the agent at once, as a lost machine would.

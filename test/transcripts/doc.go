@@ -24,6 +24,7 @@
 //	eventually COMMAND    gives a command again until it ends with 0, and prints what it printed then
 //	terminal COLUMNS COMMAND   gives it in a terminal so wide
 //	plan NAME SPEC        writes a plan, and waits until an agent has taken it up
+//	made FILE             says whether the run that an answer in FILE names has been created
 //
 // What changes from one run to the next is replaced; see [words].
 package transcripts

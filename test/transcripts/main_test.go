@@ -283,6 +283,7 @@ END
 	[ -z "$AGENT" ] || eventually taken "$1"
 }
 taken() { command kubectl get configmap "$1" -o yaml | grep -q status.maint.dev/observed; }
+made() { command kubectl get configmap "$(grep -o 'maint-run-[a-z0-9.-]*' "$1")" >/dev/null 2>&1; }
 `
 
 const patience = 45 * time.Second

@@ -48,8 +48,8 @@ func changeFamilies() []changeFamily {
 	return []changeFamily{
 		{"change_pending", "Whether change is wanted: 0 no, 1 it is being initiated, 2 it is blocked.", func(r changeRow) float64 { return float64(r.pending) }, nil},
 		{"last_change", "Seconds since change was last permitted or initiated: 0 it is permitted, -1 unknown.", func(r changeRow) float64 { return r.last }, nil},
-		{"next_change_eta", "Seconds until change is permitted: 0 it is, -1 never, -2 not ready.", func(r changeRow) float64 { return float64(r.verdict.NextChangeETA) }, nil},
-		{"permissive_remaining", "Seconds for which change is still permitted: 0 it is not, -1 for ever, -2 not ready.", func(r changeRow) float64 { return float64(r.verdict.PermissiveRemaining) }, nil},
+		{"next_change_eta", "Seconds until change is permitted: 0 it is, -1 never, -2 not ready, or not known yet.", func(r changeRow) float64 { return float64(r.verdict.NextChangeETA) }, nil},
+		{"permissive_remaining", "Seconds for which change is still permitted: 0 it is not, -1 for ever, -2 not ready, or not known yet.", func(r changeRow) float64 { return float64(r.verdict.PermissiveRemaining) }, nil},
 		{"strategy_enabled", "1 for the strategy in force, 0 for the others.", nil, []schedule.Strategy{schedule.Permissive, schedule.Restrictive, schedule.MaintenanceScheduled, schedule.ByPolicy}},
 	}
 }

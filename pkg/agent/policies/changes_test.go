@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,28 @@ func TestThePageOfOperatorsNamesTheMetricsOfChange(t *testing.T) {
 	for _, f := range changeFamilies() {
 		if !strings.Contains(string(page), "`change_management_"+f.name) {
 			t.Errorf("docs/operations.md does not name change_management_%s", f.name)
+		}
+	}
+}
+
+// What else than a number of seconds the values are, the help of the metrics and the page say alike.
+func TestHelpAndPageSayAlikeWhatIsNoNumberOfSeconds(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	means := map[string]string{
+		"next_change_eta":      "-1 never, -2 not ready, or not known yet",
+		"permissive_remaining": "-1 for ever, -2 not ready, or not known yet",
+	}
+	for _, f := range changeFamilies() {
+		words := means[f.name]
+		if !strings.Contains(f.help, words) {
+			t.Errorf("the help of %s does not say %q: %s", f.name, words, f.help)
+		}
+		row := regexp.MustCompile("(?m)^\\| `change_management_" + f.name + ".*").FindString(string(page))
+		if !strings.Contains(row, words) {
+			t.Errorf("docs/operations.md does not say of %s %q: %s", f.name, words, row)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (c *Controller) advance(ctx context.Context, k types.NamespacedName) (time.
 // brokenRun says why a run is left alone, and what helps.
 func brokenRun(l *store.CachedRun) string {
 	if unsigned := new(annotations.SignatureError); errors.As(l.Broken, &unsigned) {
-		return fmt.Sprintf("This run is left alone: %s. Or delete it and remove its finalizer: then nothing of it is put back. While its plan's ledger has it open, no other run of that plan starts", store.WhyUnsigned(l.Object, unsigned))
+		return fmt.Sprintf("This run is left alone: %s. Or delete it and remove its finalizer: then nothing of it is put back. While its plan's ledger has it open, no other run of that plan starts, unless the plan's concurrencyPolicy is Allow or Replace", store.WhyUnsigned(l.Object, unsigned))
 	}
 	return fmt.Sprintf("This run cannot be read and is left alone: %s", l.Broken)
 }

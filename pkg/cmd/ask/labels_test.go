@@ -43,6 +43,11 @@ func TestPlansByTheirLabels(t *testing.T) {
 			Code: 1, Out: "plan/orders skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\nhibernate-plan/office skips Fri 2026-11-20 18:00 EST (2026-11-20T23:00:00Z), which has begun: what sleeps wakes\n",
 			Err: "error: plan bills has no schedule, so there are no slots to skip; --all makes its labels wait\n",
 		}, has: map[string]string{"orders": "2026-11-21T07:00:00Z", "office": "2026-11-20T23:00:00Z"}},
+		{name: "skip of a slot: one without it does not keep the others from it", line: "skip -l team=a --slot 2026-11-21T07:00:00Z", want: cmdtest.Printed{
+			Code: 1, Out: "plan/orders skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\n",
+			Err: "error: plan bills has no schedule, so there are no slots to skip; --all makes its labels wait\nerror: plan office: --slot: the plan has no off-window at Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z); the next after it is Mon 2026-11-23 18:00 EST (2026-11-23T23:00:00Z)\n",
+		}, has: map[string]string{"orders": "2026-11-21T07:00:00Z"}},
+		{name: "skip of a slot that is no time: nothing is asked of any", line: "skip -l team=a --slot someday", want: cmdtest.Printed{Code: 2, Err: "error: \"someday\" is no time: write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, \"tomorrow 08:00\", \"sat 02:00\" or \"2026-12-24 18:00\"\n"}},
 		{name: "skip of labels and a name", line: "skip orders -l team=a --next 1", want: cmdtest.Printed{Code: 2, Err: "error: -l and a name exclude each other\n"}},
 		{name: "skip of none", line: "skip -l team=ghosts --all", want: cmdtest.Printed{Code: 1, Err: none}},
 		{name: "skip of all namespaces", line: "skip -l team=a -A --next 1", want: cmdtest.Printed{
