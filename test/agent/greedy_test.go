@@ -1,7 +1,10 @@
 package agent_test
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/functiontest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
@@ -67,6 +72,65 @@ func TestAnswersOfManyValuesFillNoAgent(t *testing.T) {
 	x.staysSmallFor(shortly, "all answers were read", func() (bool, string) {
 		n, said := x.saying("theirs", annotations.StatusLastResult, string(run.Failed))
 		return n == plans, said
+	})
+}
+
+// passes is a way to a server that lets so many bytes of each connection's answers through, and then
+// nothing more.
+func passes(t *testing.T, to string, bytes int64) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			down, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			up, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = down.Close()
+				continue
+			}
+			go func() { _, _ = io.CopyN(down, up, bytes) }()
+			go func() { _, _ = io.Copy(up, down); _ = up.Close(); _ = down.Close() }()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// Functions of three tenants answer all of their calls at once, each with as large a text as is read:
+// half of them stop right before its end.
+func TestLargeAnswersOfFunctionsFillNoAgent(t *testing.T) {
+	const tenants, plans, calls = 3, 2, 8
+	answer, err := functiontest.Output(map[string]any{"text": strings.Repeat("x", 4_000_000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := functiontest.Serve(t, func(context.Context, *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) { return answer, nil })
+	endpoints := []string{whole, passes(t, whole, 3_900_000)}
+	x := newCrashes(t)
+	var steps strings.Builder
+	for i := range calls {
+		fmt.Fprintf(&steps, "    - {name: s%d, type: function, properties: {endpoint: '%s', tls: {insecure: true}, timeout: 8s}}\n", i, endpoints[i%2])
+	}
+	for tenant := range tenants {
+		ns := fmt.Sprint("theirs-", tenant)
+		x.tenant(ns)
+		for n := range plans {
+			x.document(ns, fmt.Sprint("asks-", n), "triggers: {onCreate: true}\nsteps:\n- name: all\n  type: step-group\n  properties:\n    mode: parallel\n    steps:\n"+steps.String())
+		}
+	}
+	x.staysSmallFor(shortly, "all answers were read, or given up", func() (bool, string) {
+		all, words := 0, ""
+		for tenant := range tenants {
+			n, said := x.saying(fmt.Sprint("theirs-", tenant), annotations.StatusLastResult, string(run.Failed))
+			all, words = all+n, words+said
+		}
+		return all == tenants*plans, words
 	})
 }
 

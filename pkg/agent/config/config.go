@@ -30,7 +30,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	inForce agentconfig.AgentConfig
-	http    *http.Client
+	http    *http.Client // by the rules in force
 	broken  document.Faults
 	mended  chan struct{} // closed when a broken one gives way to a good one
 	read    string        // annotations.Observed of what was last read: status of ours on it is no news
@@ -232,8 +232,24 @@ func (c *Store) Dial(ctx context.Context, network, address string) (net.Conn, er
 	return c.config.Fence.Dialer(c.config.Dialer(rules))(ctx, network, address)
 }
 
-// HTTPClient makes requests outside by the rules in force.
+// HTTPClient makes requests outside, each by the rules that are in force then: whoever keeps the client
+// is kept to rules that come later. Nil: there is nothing to make them with.
 func (c *Store) HTTPClient() *http.Client {
+	if c.outside() == nil {
+		return nil
+	}
+	return &http.Client{
+		Transport: client.RoundTripper(func(r *http.Request) (*http.Response, error) { return c.outside().Transport.RoundTrip(r) }),
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if check := c.outside().CheckRedirect; check != nil {
+				return check(r, via)
+			}
+			return http.ErrUseLastResponse
+		},
+	}
+}
+
+func (c *Store) outside() *http.Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.http

@@ -34,7 +34,13 @@ type held struct {
 	read    []bool // whether each that was read is valid
 	fence   *client.Fence
 	dialed  []string
+	asked   []string // by HTTP
 }
+
+// asks is a transport that notes the rules by which it was made.
+type asks func(*http.Request) (*http.Response, error)
+
+func (f asks) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func newHeld(t *testing.T) *held {
 	t.Helper()
@@ -43,7 +49,12 @@ func newHeld(t *testing.T) *held {
 	h.fence, h.status = conn.Fence, status.NewWriter(conn.Kube, h.events)
 	h.Store = New(Config{
 		Namespace: system, Level: h.level, Log: slog.New(slog.DiscardHandler), Fence: conn.Fence, Kube: conn.Kube, OnRead: func(valid bool) { h.read = append(h.read, valid) },
-		HTTP: func(agentconfig.Outbound) *http.Client { return &http.Client{} },
+		HTTP: func(o agentconfig.Outbound) *http.Client {
+			return &http.Client{Transport: asks(func(r *http.Request) (*http.Response, error) {
+				h.asked = append(h.asked, r.URL.Host+" by "+strings.Join(o.Allow, ","))
+				return nil, errors.New("nobody listens")
+			})}
+		},
 		Dialer: func(o agentconfig.Outbound) func(context.Context, string, string) (net.Conn, error) {
 			return func(_ context.Context, _, address string) (net.Conn, error) {
 				h.dialed = append(h.dialed, address+" by "+strings.Join(o.Allow, ","))
@@ -145,6 +156,40 @@ func TestABrokenConfigurationMayBeDeleted(t *testing.T) {
 	h.Observe(ours("{logLevel: loud}"))
 	if _, err := h.Broken(); err == nil {
 		t.Error("the same one made anew is broken again")
+	}
+}
+
+// What is called while a run is under way is called by the rules of the newest configuration, by
+// whatever protocol, and by a client that was made before; one that is broken changes nothing.
+func TestWhatGoesOutsideLaterGoesByTheRulesOfThen(t *testing.T) {
+	h := newHeld(t)
+	kept := h.HTTPClient()
+	calls := func() {
+		t.Helper()
+		if _, err := h.Dial(t.Context(), "tcp", "a.example.org:25"); err == nil || err.Error() != "nobody listens" {
+			t.Errorf("it said %v", err)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://a.example.org", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range []*http.Client{h.HTTPClient(), kept} {
+			if resp, err := one.Do(req); err == nil || !strings.Contains(err.Error(), "nobody listens") {
+				t.Errorf("it said %v, %v", resp, err)
+			}
+		}
+	}
+	calls()
+	for _, spec := range []string{"{outbound: {allow: [a.example.org]}}", "{outbound: {allow: [b.example.org]}}", "{outbound: {allow: [c.example.org]}, unheard: 1}", "{}"} {
+		h.Observe(ours(spec))
+		calls()
+	}
+	var dialed, asked []string
+	for _, by := range []string{"", "a.example.org", "b.example.org", "b.example.org", ""} {
+		dialed, asked = append(dialed, "a.example.org:25 by "+by), append(asked, "a.example.org by "+by, "a.example.org by "+by)
+	}
+	if !slices.Equal(h.dialed, dialed) || !slices.Equal(h.asked, asked) {
+		t.Errorf("dialed %q and asked %q, want %q and %q", h.dialed, h.asked, dialed, asked)
 	}
 }
 

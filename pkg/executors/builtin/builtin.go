@@ -26,6 +26,7 @@ import (
 // Executors are the executors of this version, one for each type that package
 // plan accepts.
 func Executors() executors.Set {
+	answers := function.NewAnswers()
 	return executors.NewSet(map[string]executors.Executor{
 		"label":         object.Labels(),
 		"annotate":      object.Annotations(),
@@ -46,8 +47,8 @@ func Executors() executors.Set {
 		"prometheus":    http.Prometheus{},
 		"silence":       http.Silence{},
 		"notification":  notify.New(),
-		"function":      function.Runner{},
-		"pipeline":      function.Pipeline{},
+		"function":      function.Runner{Answers: answers},
+		"pipeline":      function.Pipeline{Answers: answers},
 		"job":           workload.Jobs{},
 		"restart":       workload.Restarter{},
 		"health-check":  workload.HealthChecker{},
@@ -72,7 +73,7 @@ func Sleepers() map[string]executors.Sleeper {
 		hibernate.TypeRDS:       rds.New(accounts),
 		hibernate.TypeWorkload:  workload.Sleeps{},
 		hibernate.TypeKarpenter: karpenter.Sleeps{},
-		hibernate.TypeFunction:  function.Sleeps{},
+		hibernate.TypeFunction:  function.Sleeps{Answers: function.NewAnswers()},
 		hibernate.TypeNoop:      flow.Noop{},
 	}
 }

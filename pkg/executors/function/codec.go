@@ -16,8 +16,9 @@ const MaxFields = 50_000
 // errManyFields says that an answer exceeds MaxFields.
 var errManyFields = fmt.Errorf("the answer has more than %d fields", MaxFields) //nolint:gochecknoglobals // a sentinel for errors.Is
 
-// boundedCodec is gRPC's protobuf codec, with MaxFields.
-type boundedCodec struct{}
+// boundedCodec is gRPC's protobuf codec, with MaxFields. It waits for the room that the fields of an
+// answer take.
+type boundedCodec struct{ spend func(n int64) error }
 
 var _ encoding.Codec = boundedCodec{}
 
@@ -31,12 +32,16 @@ func (boundedCodec) Marshal(v any) ([]byte, error) {
 }
 
 // Unmarshal is encoding.Codec's.
-func (boundedCodec) Unmarshal(data []byte, v any) error {
+func (c boundedCodec) Unmarshal(data []byte, v any) error {
 	m, is := v.(proto.Message)
 	if !is {
 		return fmt.Errorf("%T is no message", v)
 	}
-	if _, err := countFields(m.ProtoReflect().Descriptor(), data, MaxFields); err != nil {
+	left, err := countFields(m.ProtoReflect().Descriptor(), data, MaxFields)
+	if err != nil {
+		return err
+	}
+	if err := c.spend(int64(MaxFields-left) * fieldBytes); err != nil {
 		return err
 	}
 	return proto.Unmarshal(data, m)

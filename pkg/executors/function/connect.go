@@ -64,10 +64,13 @@ func (c *conversation) connect(ctx context.Context) (*line, error) {
 		return nil, err
 	}
 	options := []grpc.DialOption{
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			conn, err := c.call.Clients.Dial(ctx, "tcp", c.props.Endpoint)
+		grpc.WithContextDialer(func(dialing context.Context, _ string) (net.Conn, error) {
+			conn, err := c.call.Clients.Dial(dialing, "tcp", c.props.Endpoint)
 			l.trouble.note("dial", err)
-			return conn, err
+			if err != nil {
+				return nil, err
+			}
+			return c.room.count(ctx, conn), nil
 		}),
 		grpc.WithTransportCredentials(&watchedHandshake{TransportCredentials: security, trouble: l.trouble}),
 		grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
@@ -205,6 +208,8 @@ func (c *conversation) once(ctx context.Context, l *line) (*fnv1.RunFunctionResp
 	limit := c.patience(ctx)
 	one, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	c.room.begin(cancel)
+	defer c.room.end()
 	header, response, err := c.invoke(one, l)
 	if err == nil {
 		return response, nil
@@ -224,7 +229,7 @@ func (c *conversation) invoke(ctx context.Context, l *line) (header metadata.MD,
 		}
 		var head metadata.MD
 		answer := &fnv1.RunFunctionResponse{}
-		said := l.conn.Invoke(ctx, method, c.request, answer, grpc.Header(&head), grpc.MaxCallRecvMsgSize(MaxSize), grpc.ForceCodec(boundedCodec{}))
+		said := l.conn.Invoke(ctx, method, c.request, answer, grpc.Header(&head), grpc.MaxCallRecvMsgSize(MaxSize), grpc.ForceCodec(boundedCodec{func(n int64) error { return c.room.spend(ctx, n) }}))
 		if status.Code(said) != codes.Unimplemented {
 			l.method = method
 			return head, answer, said
@@ -240,7 +245,7 @@ func (c *conversation) invoke(ctx context.Context, l *line) (header metadata.MD,
 // slow then fails the attempt, and does not begin the same pass forever.
 func (c *conversation) patience(ctx context.Context) time.Duration {
 	limit := c.props.Timeout.Or(DefaultTimeout)
-	if executors.ReservationOf(ctx).Holds() {
+	if executors.ReservationOf(ctx).Holds() || c.room.holds() {
 		limit = min(limit, heavyTimeout)
 	}
 	if end, bounded := ctx.Deadline(); bounded {
@@ -258,10 +263,15 @@ func (c *conversation) failed(l *line, err error, begun bool, limit time.Duratio
 	answered := status.Convert(err)
 	code, text := answered.Code(), c.mask.Text(answered.Message())
 	at, trouble := l.trouble.last()
+	crowded, slow := c.room.state()
 	var refusal interface{ Refused() string }
 	switch {
 	case errors.As(trouble, &refusal):
 		return executors.Refuse("Outbound", "%s: %s", c, refusal.Refused())
+	case crowded:
+		return executors.Fail("Timeout", "%s: its answer is large, and within %s there was no room for it beside those of other steps", c, limit)
+	case slow:
+		return executors.Fail("Timeout", "%s: its answer is large, and did not arrive within %s", c, heavyTimeout)
 	case code == codes.DeadlineExceeded:
 		return executors.Fail("Timeout", "%s: no answer within %s", c, limit)
 	case code == codes.Unavailable && trouble != nil && at == "TLS":

@@ -31,18 +31,20 @@ const MaxRounds = 5
 // A call itself leaves no trace in the cluster. After a crash before its outcome was journaled, and
 // after a pass that the API server cut short, the function is called again from the beginning, with
 // the same tag if it sees the same objects; applying the same objects twice changes nothing.
-type Runner struct{}
+type Runner struct {
+	Answers *Answers // nil: no limit
+}
 
 // TakesRequired is executors.Requirer's: the function gets the objects themselves.
 func (Runner) TakesRequired() {}
 
 // Pass calls the function, up to MaxRounds times, and applies what it desires.
-func (Runner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+func (r Runner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.FunctionProperties](call)
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	return chain{functions: []*conversation{{call: call, props: p}}, force: p.Force}.pass(ctx, call)
+	return chain{functions: []*conversation{{call: call, props: p}}, force: p.Force, answers: r.Answers}.pass(ctx, call)
 }
 
 // conversation is the exchange with one function.
@@ -54,15 +56,18 @@ type conversation struct {
 	secrets []string // that the mask is made of
 	request *fnv1.RunFunctionRequest
 	given   map[string]*fnv1.Resources // what it sees without asking
+	room    *room                      // for the answers of the pass
 }
 
-// answered runs the whole conversation.
+// answered runs the whole conversation. What was asked is forgotten with it: it may hold the answer of
+// the function before.
 func (c *conversation) answered(ctx context.Context) (*fnv1.RunFunctionResponse, error) {
 	line, err := c.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer line.close()
+	defer func() { c.request, c.given = nil, nil }()
 	return c.ask(ctx, line)
 }
 

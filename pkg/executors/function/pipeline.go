@@ -27,18 +27,20 @@ const heavyPipeline = (MaxRounds + 1) * heavyTimeout
 //
 // Nothing is written before the last function has answered. So after a crash in between, and after a
 // function that failed, all are called again from the first, as one function is.
-type Pipeline struct{}
+type Pipeline struct {
+	Answers *Answers // nil: no limit
+}
 
 // TakesRequired is executors.Requirer's: the functions get the objects themselves.
 func (Pipeline) TakesRequired() {}
 
 // Pass calls the functions and applies what the last one desires.
-func (Pipeline) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+func (l Pipeline) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.PipelineProperties](call)
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	all := chain{force: p.Force, kept: map[string]any{}}
+	all := chain{force: p.Force, kept: map[string]any{}, answers: l.Answers}
 	for _, f := range p.Functions {
 		all.functions = append(all.functions, &conversation{call: call, name: f.Name, props: f.Called()})
 	}
@@ -53,6 +55,7 @@ type chain struct {
 	functions []*conversation
 	force     bool
 	kept      map[string]any // of a pipeline: what each function said, by its name; nil: a function alone
+	answers   *Answers
 }
 
 // pass makes ready for all functions before it calls the first.
@@ -60,8 +63,11 @@ func (l chain) pass(ctx context.Context, call executors.Call) executors.Outcome 
 	if call.DryRun {
 		return executors.Outcome{State: executors.Done, Message: document.Cut("dry run: would call "+l.names()+"; "+l.uncalled(), document.MaxMessage)}
 	}
+	room := l.answers.open(call.Plan.Namespace)
+	defer room.close()
 	var secrets []string
 	for _, c := range l.functions {
+		c.room = room
 		if err := c.prepare(ctx); err != nil {
 			return api.Outcome(ctx, call, err)
 		}
@@ -72,6 +78,9 @@ func (l chain) pass(ctx context.Context, call executors.Call) executors.Outcome 
 		c.mask = masked
 	}
 	out := l.hold(ctx)
+	if tooLong(out.Outputs) { // no longer than the pass are they counted
+		out.Outputs = truncated()
+	}
 	out.Message = document.Cut(masked.Text(out.Message), document.MaxMessage)
 	return out
 }
@@ -108,7 +117,7 @@ func (l chain) hold(ctx context.Context) executors.Outcome {
 	var all answer
 	begun := time.Now()
 	for _, c := range l.functions {
-		if executors.ReservationOf(ctx).Holds() && time.Since(begun) > heavyPipeline {
+		if (executors.ReservationOf(ctx).Holds() || c.room.holds()) && time.Since(begun) > heavyPipeline {
 			out := executors.Fail("Timeout", "%s: not called: much was read for this step, so its functions may take %s in all", c, heavyPipeline)
 			out.Outputs = all.outputs
 			return out
@@ -158,6 +167,9 @@ func (l chain) keep(all answer, c *conversation, a answer, r *fnv1.RunFunctionRe
 	}
 	if required := c.required(r); len(required) > 0 {
 		said["requirements"] = required
+	}
+	if tooLong(said) {
+		said = truncated()
 	}
 	l.kept[c.name] = said
 	for _, note := range a.notes {
@@ -215,11 +227,20 @@ func bounded(kept map[string]any) map[string]any {
 		if total <= run.MaxStepOutput-1000 {
 			break
 		}
-		out[name] = map[string]any{"truncated": true}
+		out[name] = truncated()
 		total -= sizes[name] - len(name) - len(`"":{"truncated":true},`)
 	}
 	return out
 }
+
+// tooLong says whether outputs are more than a step may keep.
+func tooLong(outputs map[string]any) bool {
+	b, err := json.Marshal(outputs)
+	return err != nil || len(b) > run.MaxStepOutput
+}
+
+// truncated stands for outputs that are left out.
+func truncated() map[string]any { return map[string]any{"truncated": true} }
 
 // exhausted says whether a pass has no time left for another call.
 func exhausted(ctx context.Context) bool {

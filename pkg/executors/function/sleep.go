@@ -20,7 +20,9 @@ import (
 // Sleeps has a function put resources to sleep that no executor here knows. The function is called
 // with credentials that the plan's account may read, and sees what it requires as that account
 // does; nothing that it desires is applied.
-type Sleeps struct{}
+type Sleeps struct {
+	Answers *Answers // nil: no limit
+}
 
 // Values of input.operation.
 const (
@@ -29,13 +31,13 @@ const (
 )
 
 // Validate asks the function to check its input: a fatal result is a fault.
-func (Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
-	_, err := ask(ctx, call, askValidate, map[string]any{"now": stamp(call.Now)})
+func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
+	_, err := s.ask(ctx, call, askValidate, map[string]any{"now": stamp(call.Now)})
 	return err
 }
 
 // Observe asks the function for the state of its resources.
-func (Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
+func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
 	recorded := make([]any, 0, len(call.Recorded))
 	for _, r := range call.Recorded {
 		one, err := handed(r)
@@ -45,7 +47,7 @@ func (Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernat
 		recorded = append(recorded, one)
 	}
 	// The instant makes each request a new one: a cached answer would be useless.
-	said, err := ask(ctx, call, askObserve, map[string]any{"now": stamp(call.Now), "for": string(call.Operation), "resources": recorded})
+	said, err := s.ask(ctx, call, askObserve, map[string]any{"now": stamp(call.Now), "for": string(call.Operation), "resources": recorded})
 	if err != nil {
 		return nil, err
 	}
@@ -53,17 +55,17 @@ func (Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernat
 }
 
 // Shutdown has the function put resources to sleep.
-func (Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
-	return effect(ctx, call, hibernate.Shutdown, due)
+func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+	return s.effect(ctx, call, hibernate.Shutdown, due)
 }
 
 // Wake has the function wake resources.
-func (Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
-	return effect(ctx, call, hibernate.Wake, due)
+func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+	return s.effect(ctx, call, hibernate.Wake, due)
 }
 
 // effect asks for all resources that are due.
-func effect(ctx context.Context, call executors.SleepCall, op hibernate.Operation, due []hibernate.Due) []executors.SleepResult {
+func (s Sleeps) effect(ctx context.Context, call executors.SleepCall, op hibernate.Operation, due []hibernate.Due) []executors.SleepResult {
 	all := func(err error) []executors.SleepResult { return []executors.SleepResult{{Err: err}} }
 	if len(due) == 0 || call.DryRun {
 		return nil
@@ -82,7 +84,7 @@ func effect(ctx context.Context, call executors.SleepCall, op hibernate.Operatio
 			return all(err)
 		}
 	}
-	said, err := ask(ctx, call, string(op), map[string]any{"key": keyOf(call, due), "resources": resources})
+	said, err := s.ask(ctx, call, string(op), map[string]any{"key": keyOf(call, due), "resources": resources})
 	if err != nil {
 		return all(err)
 	}
@@ -107,7 +109,7 @@ func keyOf(call executors.SleepCall, due []hibernate.Due) string {
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
 // ask calls the function, up to MaxRounds times, and reads its answer.
-func ask(ctx context.Context, call executors.SleepCall, operation string, about map[string]any) (*sleepAnswer, error) {
+func (s Sleeps) ask(ctx context.Context, call executors.SleepCall, operation string, about map[string]any) (*sleepAnswer, error) {
 	p, ok := call.Params.(*hibernate.FunctionParameters)
 	if !ok {
 		return nil, fmt.Errorf("the parameters are %T", call.Params)
@@ -125,7 +127,8 @@ func ask(ctx context.Context, call executors.SleepCall, operation string, about 
 	c := &conversation{props: props, call: executors.Call{
 		Run: call.Cycle, Plan: call.Plan, Path: call.Target + "/" + operation, Attempt: call.Failures + 1,
 		Properties: props, Now: call.Now, Clients: call.Clients,
-	}}
+	}, room: s.Answers.open(call.Plan.Namespace)}
+	defer c.room.close()
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (n Notifier) Pass(ctx context.Context, call executors.Call) executors.Outco
 		return sinkless(ctx, call, err)
 	}
 	name := left[0]
-	if wait := n.quota.take(call.Plan.Namespace, name, call.Now); wait > 0 {
+	if wait := n.wait(call, name); wait > 0 {
 		return executors.Outcome{
 			State: executors.NotYet, Reason: "Quota", WakeAt: call.Now.Add(wait),
 			Message: fmt.Sprintf("sink %s: namespace %s has sent %d messages; the next may go in %s", name, call.Plan.Namespace, quotaAtOnce, wait.Round(time.Second)),
@@ -91,6 +91,15 @@ func (n Notifier) Pass(ctx context.Context, call executors.Call) executors.Outco
 		return executors.Outcome{State: executors.Record, Memory: b}
 	}
 	return m.end(b)
+}
+
+// wait is how long a message has to wait for its namespace's quota. The agent's own have none: what
+// the steps of a namespace send must not keep what the agent says of it from anybody.
+func (n Notifier) wait(call executors.Call, sink string) time.Duration {
+	if call.Own {
+		return 0
+	}
+	return n.quota.take(call.Plan.Namespace, sink, call.Now)
 }
 
 // recall reads what earlier passes did. Failures of another attempt are tried again; what was sent
@@ -186,16 +195,19 @@ func sinkless(ctx context.Context, call executors.Call, err error) executors.Out
 
 // message is what a sink is told.
 type message struct {
-	origin      string // who speaks: "agent", or the plan of a step; no author of a step can choose it
+	origin      string // who speaks: the agent, or the plan of a step; no author of a step can choose it
 	title, text string
 }
+
+// agentOrigin is the origin of the agent's own messages. That of a step has a blank in it.
+const agentOrigin = "agent"
 
 // messageOf begins the title of a step's message with its plan: a sink is shared, and a step could
 // otherwise say in the agent's words how the plans of others fare. It stands at the head, where
 // nothing is cut off.
 func messageOf(call executors.Call, p *plan.NotificationProperties) message {
 	title := strings.Join(strings.Fields(p.Title), " ") // a line break in the subject of a mail would begin another header
-	m := message{origin: "agent"}
+	m := message{origin: agentOrigin}
 	if !call.Own {
 		m.origin = "plan " + call.Plan.Namespace + "/" + call.Plan.Name
 		title = strings.TrimSuffix(m.origin+": "+title, ": ")

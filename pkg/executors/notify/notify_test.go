@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -275,6 +276,41 @@ func TestASinkThatNeverAnswersKeepsNobodyElseWaiting(t *testing.T) {
 	if got := len(well.received()); got != atOnce+2 {
 		t.Errorf("the good one was told %d times", got)
 	}
+}
+
+// The agent's own messages have places of their own at a sink, and no more than steps have.
+func TestNoStepTakesThePlacesOfTheAgentsOwnMessages(t *testing.T) {
+	var hangs atomic.Bool
+	desk := newDesk(t, func(_ nethttp.ResponseWriter, r *nethttp.Request) {
+		if hangs.Load() {
+			<-r.Context().Done()
+		}
+	})
+	n := New()
+	n.sender.patience = 100 * time.Millisecond
+	send := func(own bool) executors.Outcome {
+		call := callFor(&plan.NotificationProperties{Message: "hello", Sinks: []string{"ops"}}, map[string]string{"ops": desk.sink("/")})
+		call.Own = own
+		return n.Pass(t.Context(), call)
+	}
+	fillsUp := func(own bool) {
+		t.Helper()
+		hangs.Store(true)
+		for i := range atOnce + 1 {
+			want := map[bool]string{true: "no answer within", false: "has not answered 4 earlier messages"}[i < atOnce]
+			if out := send(own); out.State != executors.Failed || !strings.Contains(out.Message, want) {
+				t.Fatalf("message %d: %+v, want %q", i, out, want)
+			}
+		}
+		hangs.Store(false)
+	}
+	fillsUp(false)
+	for range 2 * atOnce {
+		if out := send(true); out.State != executors.Done {
+			t.Fatalf("the agent's own waits behind those of steps: %+v", out)
+		}
+	}
+	fillsUp(true)
 }
 
 // Many messages at once wait for one another: those of one tenant make nobody else's fail.

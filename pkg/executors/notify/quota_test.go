@@ -45,6 +45,36 @@ func TestANamespaceSendsASinkSoManyMessages(t *testing.T) {
 	}
 }
 
+// What the agent itself says of a namespace waits behind nothing that its steps send, and neither does
+// what it says of nodes.
+func TestTheAgentsOwnMessagesHaveNoQuota(t *testing.T) {
+	d := newDesk(t, nil)
+	n := New()
+	send := func(namespace string, own bool) executors.Outcome {
+		call := callFor(&plan.NotificationProperties{Message: "again", Sinks: []string{"ops"}}, map[string]string{"ops": d.sink("/ops")})
+		call.Plan.Namespace, call.Own = namespace, own
+		return run(t, n, &call)
+	}
+	for i := range quotaAtOnce {
+		if out := send("shop", false); out.State != executors.Done {
+			t.Fatalf("message %d: %+v", i, out)
+		}
+	}
+	for _, namespace := range []string{"shop", ""} {
+		for i := range quotaAtOnce + 1 {
+			if out := send(namespace, true); out.State != executors.Done {
+				t.Fatalf("the agent's message %d of %q: %+v", i, namespace, out)
+			}
+		}
+	}
+	if out := send("shop", false); out.State != executors.NotYet || out.Reason != "Quota" {
+		t.Errorf("one more of a step: %+v", out)
+	}
+	if out := send("market", false); out.State != executors.Done {
+		t.Errorf("one of another namespace: %+v", out)
+	}
+}
+
 func TestWhoHasNotSentForLongIsForgotten(t *testing.T) {
 	q, now := newQuota(), time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
 	for i := range quotaKept {

@@ -19,9 +19,9 @@ import (
 const (
 	// patience is the limit for one sink, from its lookup to its answer.
 	patience = 30 * time.Second
-	// atOnce is how many messages to one sink may be in flight. shoutrrr takes no context, so a
-	// message that we gave up on goes on in the background: this many may pile up before a sink
-	// that never answers is left alone.
+	// atOnce is how many messages of steps to one sink may be in flight, and as many of the agent's
+	// own beside them. shoutrrr takes no context, so a message that we gave up on goes on in the
+	// background: this many may pile up before a sink that never answers is left alone.
 	atOnce = 4
 )
 
@@ -29,24 +29,31 @@ const (
 type sender struct {
 	patience time.Duration
 	mu       sync.Mutex
-	lines    map[string]*line // by URL: sinks with messages in flight
+	lines    map[lineKey]*line // sinks with messages in flight
 }
 
-// line are the messages to one sink.
+// lineKey tells the agent's own messages to a sink from those of steps: no step can delay what the
+// agent says.
+type lineKey struct {
+	url string
+	own bool
+}
+
+// line are the messages to one sink, the agent's own or those of steps.
 type line struct {
 	places  *semaphore.Weighted
 	users   int // in flight, or waiting for a place
 	givenUp int // in flight, but no longer waited for
 }
 
-func newSender() *sender { return &sender{lines: map[string]*line{}, patience: patience} }
+func newSender() *sender { return &sender{lines: map[lineKey]*line{}, patience: patience} }
 
 // send sends to one sink, if the fence permits: the library dials by itself. Its errors contain
 // nothing of the URL.
 func (s *sender) send(ctx context.Context, fence func() error, rawURL string, m message) error {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	one, err := s.enter(ctx, rawURL)
+	one, err := s.enter(ctx, lineKey{rawURL, m.origin == agentOrigin})
 	if err != nil {
 		return err
 	}
@@ -73,13 +80,13 @@ func (s *sender) send(ctx context.Context, fence func() error, rawURL string, m 
 
 // enter waits for a place, so that many messages of one tenant do not make others fail. Where all
 // messages in flight were given up, waiting would be useless, too.
-func (s *sender) enter(ctx context.Context, rawURL string) (*delivery, error) {
+func (s *sender) enter(ctx context.Context, to lineKey) (*delivery, error) {
 	silent := fmt.Errorf("it has not answered %d earlier messages", atOnce)
 	s.mu.Lock()
-	l := s.lines[rawURL]
+	l := s.lines[to]
 	if l == nil {
 		l = &line{places: semaphore.NewWeighted(atOnce)}
-		s.lines[rawURL] = l
+		s.lines[to] = l
 	}
 	if l.givenUp >= atOnce {
 		s.mu.Unlock()
@@ -87,7 +94,7 @@ func (s *sender) enter(ctx context.Context, rawURL string) (*delivery, error) {
 	}
 	l.users++
 	s.mu.Unlock()
-	one := &delivery{sender: s, line: l, to: rawURL}
+	one := &delivery{sender: s, line: l, to: to}
 	if l.places.Acquire(ctx, 1) != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -101,7 +108,7 @@ func (s *sender) enter(ctx context.Context, rawURL string) (*delivery, error) {
 type delivery struct {
 	sender         *sender
 	line           *line
-	to             string
+	to             lineKey
 	ended, givenUp bool
 }
 
