@@ -116,7 +116,7 @@ func underneath(steps []Step, before json.RawMessage) (out []hibernate.Under) {
 	return nil
 }
 
-// same says whether two values are, whatever their spelling; what is absent is like nothing.
+// same says whether two values are the same but for white space. One that is absent is the same as no other.
 func same(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())

@@ -94,7 +94,8 @@ func AllowedBy(g *schedule.Gate, r Request, now time.Time) *intent.Actor {
 // gate of a plan, and by its namespace alone.
 type Opened struct{ Plan, Namespace *intent.Actor }
 
-// By is who let begin what asks the one gate or the other; nil: it would begin without them.
+// By is who permitted what asks the gate of the plan, that of the namespace alone, or both; nil: it would
+// begin without them.
 func (o Opened) By(plan, namespace bool) *intent.Actor {
 	switch {
 	case plan && o.Plan != nil:

@@ -8,7 +8,7 @@ import (
 
 // Written is what a step on an object writes down before it changes that: pkg/executors/object writes it.
 type Written struct {
-	Object  *plan.ResourceRef `json:"object"`
+	Object  *plan.ResourceRef `json:"object"` // nil: no step on an object wrote this
 	Changes []WrittenField    `json:"changes"`
 }
 
@@ -34,7 +34,8 @@ type WrittenStep struct {
 	Before json.RawMessage `json:"before"`
 }
 
-// ReadWritten reads what a step wrote down; nil where that is of no object, or cannot be read.
+// ReadWritten reads what a step wrote down; nil where that cannot be read. What a step of another kind wrote
+// down, and null, is read as a Written without an object and without changes.
 func ReadWritten(before json.RawMessage) *Written {
 	var w Written
 	if json.Unmarshal(before, &w) != nil {

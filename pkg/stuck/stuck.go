@@ -48,7 +48,12 @@ func WhyUnsigned(namespace, name string, why error) string {
 
 // WhyUnlabelled is why a signature does not count that does again with a label that is gone.
 func WhyUnlabelled(namespace, name, label, value string, why error) string {
-	return fmt.Sprintf("%s, and its label %s is gone; "+toLabel+"%s", why, label, intent.LabelAgain(namespace, name, label, value))
+	return why.Error() + ", and " + LabelGone(namespace, name, label, value)
+}
+
+// LabelGone says of an object that a label of it is gone, with the command that puts it back.
+func LabelGone(namespace, name, label, value string) string {
+	return fmt.Sprintf("its label %s is gone; "+toLabel+"%s", label, intent.LabelAgain(namespace, name, label, value))
 }
 
 // Newer is a run that a newer version wrote.
@@ -125,7 +130,7 @@ func nameOf(said string) string {
 // ToAdopt says of why a run is left alone whether its signature is what it lacks.
 func ToAdopt(why string) bool { return strings.Contains(why, toAdopt) }
 
-// ToLabel says of it whether it is a label.
+// ToLabel says of why a run is left alone whether a label is what it lacks.
 func ToLabel(why string) bool { return strings.Contains(why, toLabel) }
 
 // cannotGoOn follows the name of a run that is at work and does not go on; why follows.

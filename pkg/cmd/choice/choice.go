@@ -20,7 +20,7 @@ type Chosen struct{ ByName, Everywhere bool }
 
 // Each does something with each of several things, as kubectl does: where one fails, the others go on.
 // Errors and suggested commands name the namespace of each where objects of all namespaces are meant.
-// Several errors have the exit code that all of them have, or else 1.
+// Several errors have the exit code that all of them have, or else 1; an end by --timeout or Ctrl-C has its own.
 func Each[T any](ctx context.Context, c *factory.Factory, by Chosen, things []T, object func(T) metav1.Object, do func(T) error) error {
 	home := c.Elsewhere
 	defer func() { c.Elsewhere = home }()
@@ -35,7 +35,7 @@ func Each[T any](ctx context.Context, c *factory.Factory, by Chosen, things []T,
 		case err == nil:
 			continue
 		case ctx.Err() != nil: // interrupted, or timed out
-			return errors.Join(append(failed, err)...)
+			return ended(ctx, failed, err)
 		}
 		failed = append(failed, by.naming(o, err, len(things)))
 	}
@@ -43,6 +43,18 @@ func Each[T any](ctx context.Context, c *factory.Factory, by Chosen, things []T,
 		return errors.Join(failed...)
 	}
 	return &exit.Error{Code: codeOf(failed), Err: errors.Join(failed...)}
+}
+
+// ended is the error where --timeout or Ctrl-C ended the command. Its exit code says so, whatever failed before.
+func ended(ctx context.Context, failed []error, err error) error {
+	code, why := exit.CodeInterrupted, "interrupted"
+	if errors.Is(context.Cause(ctx), factory.TimeoutPassed) {
+		code, why = exit.CodeTimeout, "--timeout passed"
+	}
+	if known := new(exit.Error); !errors.As(err, &known) {
+		err = fmt.Errorf("%s: %w", why, err)
+	}
+	return &exit.Error{Code: code, Err: errors.Join(append(failed, err)...)}
 }
 
 // naming is an error that names its object; that of the only one that was named goes without.

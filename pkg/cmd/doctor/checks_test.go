@@ -144,8 +144,8 @@ func TestDoctorTellsWhatAnotherKeySigned(t *testing.T) {
 		t.Fatal("the run is not signed")
 	}
 	const before = "ok       agent v0.1.0 in namespace maint-system, seen 0s ago\nok       the clocks of this machine and the API server agree\nok       no configuration: the defaults hold\n"
-	const problem = before + "amiss    1 object not signed with the agent's key (0a0b0c0d0e), but, as their signatures say, with another: shop/maint-run-orders-a. They do not count\n" +
-		"         if the key was replaced, restore the former one as \"previous\" in Secret maint-system/maint-agent-key: the agent then signs them itself within minutes. If not, somebody else wrote them: look at each, and delete it, or sign only that one, as with 'kubectl maint -n shop adopt maint-run-orders-a'\n" +
+	const problem = before + "amiss    1 object not signed with the agent's key (0a0b0c0d0e), but, as its signature says, with another: shop/maint-run-orders-a. It does not count\n" +
+		"         if the key was replaced, restore the former one as \"previous\" in Secret maint-system/maint-agent-key: the agent then signs it itself within minutes. If not, somebody else wrote it: look at it, and delete it, or sign it with 'kubectl maint -n shop adopt maint-run-orders-a'\n" +
 		"ok       admission policies confine the agent's token\n"
 	diagnose(t, []diagnosis{
 		{name: "its own key", line: "doctor", world: with(own)},

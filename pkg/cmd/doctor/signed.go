@@ -48,8 +48,12 @@ func (o *options) signed(ctx context.Context, k *factory.Cluster, agent factory.
 	for _, m := range others {
 		names = append(names, m.Namespace+"/"+m.Name)
 	}
-	o.amiss(fmt.Sprintf("%s not signed with the agent's key (%s), but, as their signatures say, with another: %s. They do not count", view.Counted(len(others), "object"), agent.Key, document.Few(names, namedAtMost)),
-		fmt.Sprintf("if the key was replaced, restore the former one as %q in Secret %s/%s: the agent then signs them itself within minutes. If not, somebody else wrote them: look at each, and delete it, or sign only that one, as with %s",
+	said, hand := "as their signatures say, with another: %s. They do not count", "signs them itself within minutes. If not, somebody else wrote them: look at each, and delete it, or sign only that one, as with %s"
+	if len(others) == 1 {
+		said, hand = "as its signature says, with another: %s. It does not count", "signs it itself within minutes. If not, somebody else wrote it: look at it, and delete it, or sign it with %s"
+	}
+	o.amiss(fmt.Sprintf("%s not signed with the agent's key (%s), but, "+said, view.Counted(len(others), "object"), agent.Key, document.Few(names, namedAtMost)),
+		fmt.Sprintf("if the key was replaced, restore the former one as %q in Secret %s/%s: the agent then "+hand,
 			annotations.DataPreviousKey, agent.Namespace, annotations.KeyName, o.Suggest().In(others[0].Namespace).Adopt(others[0].Name)))
 }
 

@@ -229,7 +229,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 	}
 	left := o.needed.look(ctx, o.Now(), k, &p)
 	v := o.newPrinter(view.PlanZone(p.Spec, o.Zone))
-	needs := slices.Concat(v.PlanNeeds(p), stuckRollouts(v, p.Heard(), fleetOf(ctx, k, p.Heard()...)), leftCordoned(v, left))
+	needs := slices.Concat(v.PlanNeeds(p), stuckRollouts(v, p.Heard(), fleetOf(ctx, k, p.Heard()...)), leftCordoned(v, p, left))
 	lines := append(v.NeedLines(needs), v.PlanLines(p, false)...)
 	return view.LinesOf(view.PlanResource(p), lines...), v.PlanUpdates(p), nil
 }
@@ -393,10 +393,10 @@ func needsOfRun(ctx context.Context, k *factory.Cluster, v print.Printer, r view
 
 // leftCordoned are the nodes that a run of a plan left cordoned. Beside all plans, the nodes say so
 // themselves.
-func leftCordoned(v print.Printer, left []nodes.Node) []print.Need {
+func leftCordoned(v print.Printer, p view.Plan, left []nodes.Node) []print.Need {
 	var out []print.Need
 	for _, n := range left {
-		out = append(out, print.Need{About: "node " + n.Name, What: "is left cordoned for it since " + v.When(n.Cordon.At) + ": its next run goes on with the node", Remedy: "'kubectl uncordon " + n.Name + "'"})
+		out = append(out, print.Need{About: "node " + n.Name, What: "is left cordoned for it since " + v.When(n.Cordon.At) + ": its next run goes on with the node", Remedy: v.Uncordon(n.Name, rollout.Beside(n, nodes.PlanClaimant(p.Object.Namespace, p.Object.Name)))})
 	}
 	return out
 }

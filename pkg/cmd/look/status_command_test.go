@@ -124,6 +124,10 @@ func TestStatusOfAPlanWhoseRunLeftNodesCordoned(t *testing.T) {
 	if got := o.Maint("status", "roll", "-o", "jsonpath={.needs[0].what}"); got.Out != what {
 		t.Errorf("%+v", got)
 	}
+	o.Become("a", cmdtest.Asked("gpu", "{}"), cmdtest.Stood("gpu", nodes.Draining, "2 pods are left"), cmdtest.CordonedFor(nodes.Cordon{By: []string{"gpu", "plan:shop/roll"}}))
+	if got := o.Maint("status", "roll"); !strings.HasPrefix(got.Out, "Needs somebody:\n  node a  "+what+"\n    'kubectl uncordon a' once it is given back by gpu\n\nPlan: ") {
+		t.Errorf("while somebody drains it: %+v", got)
+	}
 	o.Forbids("list", "nodes", "")
 	if got := o.Maint("status", "roll"); got.Code != 0 || !strings.HasPrefix(got.Out, "Plan: ") {
 		t.Errorf("%+v", got)

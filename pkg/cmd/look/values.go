@@ -169,7 +169,7 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 	}
 	left := o.needed.look(ctx, o.Now(), k, &p)
 	v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
-	return o.planValue(p, fleetOf(ctx, k, p.Heard()...), leftCordoned(v, left)...), nil
+	return o.planValue(p, fleetOf(ctx, k, p.Heard()...), leftCordoned(v, p, left)...), nil
 }
 
 // allValues are the plans of both kinds, runs and restore data without a plan, paused or frozen

@@ -301,8 +301,17 @@ func TestReleaseTakesTheRequestBack(t *testing.T) {
 		cmdtest.Node("d", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/roll"}})), cmdtest.Node("e", cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.CordonedFor(nodes.Cordon{By: []string{cmdtest.Jane}, Before: true})),
 		cmdtest.Node("f", cmdtest.CordonedFor(nodes.Cordon{By: []string{nodes.PlanElsewhere("shop", "roll", "7b")}})),
 		cmdtest.Node("g", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/gone"}})), cmdtest.Plan("roll", ""),
+		cmdtest.Node("h", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/gone", "plan:shop/roll"}})),
+		cmdtest.Node("i", cmdtest.CordonedFor(nodes.Cordon{By: []string{nodes.PlanElsewhere("shop", "roll", "7b"), "plan:shop/gone"}})),
 	)
 	o.Maint("release", "g").Is(t, cmdtest.Printed{Out: "node/g was not asked for by " + cmdtest.Jane + "\n", Err: "node/g stays cordoned for plan shop/gone, which does not exist any more: nobody else uncordons it; 'kubectl uncordon g' does\n"})
+	o.Maint("release", "h", "i").Is(t, cmdtest.Printed{
+		Out: "node/h was not asked for by " + cmdtest.Jane + "\nnode/i was not asked for by " + cmdtest.Jane + "\n",
+		Err: "node/h stays cordoned for plan shop/roll: the next run goes on with it, or 'kubectl uncordon h'\n" +
+			"node/h stays cordoned for plan shop/gone, which does not exist any more: nobody else uncordons it; 'kubectl uncordon h' does once it is given back by plan shop/roll\n" +
+			"node/i stays cordoned for plan shop/roll of another cluster: the agent there uncordons it\n" +
+			"node/i stays cordoned for plan shop/gone, which does not exist any more: nobody else uncordons it; 'kubectl uncordon i' does once it is given back by plan shop/roll of another cluster\n",
+	})
 	o.Maint("release").Is(t, cmdtest.Printed{Code: 2, Out: "", Err: "error: NODE is missing; or pick nodes with -l\n"})
 	o.Maint("release", "a", "--all").Is(t, cmdtest.Printed{Code: 2, Out: "", Err: "error: --all excludes names and -l\n"})
 	o.Maint("release", "f").Is(t, cmdtest.Printed{Code: 0, Out: "node/f was not asked for by " + cmdtest.Jane + "\n", Err: "node/f stays cordoned for plan shop/roll of another cluster: the agent there uncordons it\n"})

@@ -203,15 +203,18 @@ func (o *releaseOptions) stays(ctx context.Context, k *factory.Cluster, n nodes.
 			plans = append(plans, nodes.ClaimantName(by))
 		}
 	}
+	living := slices.Concat(elsewhere, plans)
 	switch {
 	case len(elsewhere) > 0:
-		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned for %s: the agent there uncordons it\n", n.Name, strings.Join(append(elsewhere, plans...), ", "))
+		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned for %s: the agent there uncordons it\n", n.Name, strings.Join(living, ", "))
 	case len(plans) > 0:
 		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned for %s: the next run goes on with it, or 'kubectl uncordon %s'\n", n.Name, strings.Join(plans, ", "), n.Name)
-	case len(gone) > 0:
-		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned for %s, which does not exist any more: nobody else uncordons it; %s does\n", n.Name, strings.Join(view.ClaimantNames(gone), ", "), o.Suggest().Uncordon(n.Name))
-	case n.Cordon.Before:
+	case len(gone) == 0 && n.Cordon.Before:
 		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned: it was so before; 'kubectl uncordon %s' opens it\n", n.Name, n.Name)
+	}
+	if len(gone) > 0 {
+		once := view.PrefixList(view.OnceGivenBack, living)
+		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned for %s, which does not exist any more: nobody else uncordons it; %s does%s\n", n.Name, strings.Join(view.ClaimantNames(gone), ", "), o.Suggest().Uncordon(n.Name), once)
 	}
 }
 

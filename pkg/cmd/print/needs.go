@@ -231,7 +231,7 @@ func (v Printer) ClaimNeeds(claims []view.NodeClaim) []Need {
 			what = "is left cordoned for " + c.By + ", and " + c.Reason
 		}
 		remedy := v.Suggest().Why("node/" + c.Node)
-		if c.Gone {
+		if c.Uncordon {
 			remedy = v.Suggest().Uncordon(c.Node)
 		}
 		out = append(out, Need{About: "node " + c.Node, What: what, Remedy: remedy})

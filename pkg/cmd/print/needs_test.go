@@ -136,10 +136,18 @@ func TestWhichNodesNeedSomebody(t *testing.T) {
 		{Node: "c", By: "gpu", Phase: "RequestorFailed"},
 		{Node: "d", By: "plan shop/roll", Phase: "Yielded", Reason: "r"},
 		{Node: "e", By: "gpu", Phase: "Ready"},
+		{Node: "f", By: "plan shop/gone", Phase: "Cordoned", Reason: "it is gone", Gone: true, Uncordon: true},
+		{Node: "g", By: "plan shop/gone", Phase: "Cordoned", Reason: "it is gone", Gone: true},
 	}) {
-		got = append(got, n.About+" "+n.What)
+		got = append(got, n.About+" "+n.What+" → "+n.Remedy)
 	}
-	if diff := cmp.Diff([]string{"node b Draining for gpu: a budget", "node c RequestorFailed for gpu", "node d Yielded for plan shop/roll: r"}, got); diff != "" {
+	if diff := cmp.Diff([]string{
+		"node b Draining for gpu: a budget → 'kubectl maint why node/b'",
+		"node c RequestorFailed for gpu → 'kubectl maint why node/c'",
+		"node d Yielded for plan shop/roll: r → 'kubectl maint why node/d'",
+		"node f is left cordoned for plan shop/gone, and it is gone → 'kubectl uncordon f'",
+		"node g is left cordoned for plan shop/gone, and it is gone → 'kubectl maint why node/g'",
+	}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -77,15 +77,16 @@ func (v Printer) cordoned(n view.Node) string {
 	}
 	text := "for " + strings.Join(view.ClaimantNames(n.Cordon.By), ", ") + ", since " + v.When(n.Cordon.At)
 	staying, alone, unseen := view.Staying(n)
+	uncordon := v.Uncordon(n.Name, n.Use().AtWork(n.Node))
 	switch {
 	case n.Cordon.Undone && !n.Unschedulable:
 		return text + "\nsomebody uncordoned it since: that is left as it is"
 	case n.Cordon.Before:
 		return text + "\nit was cordoned before, and stays so afterwards"
 	case len(n.Gone) > 0 && len(staying)+len(alone)+len(unseen) == 0:
-		return text + "\nit was schedulable before, and stays as it is" + goneOf(n)
+		return text + "\nit was schedulable before, and stays as it is" + goneOf(n, uncordon)
 	case len(unseen) > 0 && len(staying)+len(alone) == 0:
-		return text + "\nit was schedulable before" + unseenRuns(unseen) + goneOf(n)
+		return text + "\nit was schedulable before" + unseenRuns(unseen) + goneOf(n, uncordon)
 	case len(staying)+len(alone) > 0:
 		var who []string
 		if len(staying) > 0 {
@@ -94,9 +95,14 @@ func (v Printer) cordoned(n view.Node) string {
 		for _, by := range alone {
 			who = append(who, "the agent leaves run "+n.Alone[by]+" of "+nodes.ClaimantName(by)+" alone; "+v.WhyAlone(by, n.Alone[by])+" says why")
 		}
-		return text + "\nit was schedulable before, and stays as it is: " + strings.Join(who, "; ") + ", or 'kubectl uncordon " + n.Name + "'" + unseenRuns(unseen) + goneOf(n)
+		return text + "\nit was schedulable before, and stays as it is: " + strings.Join(who, "; ") + ", or " + uncordon + unseenRuns(unseen) + goneOf(n, uncordon)
 	}
 	return text + "\nit was schedulable before, and is again when the last one leaves"
+}
+
+// Uncordon is the command that uncordons a node, and whom it would stop before they have given the node back.
+func (v Printer) Uncordon(node string, atWork []string) string {
+	return v.Suggest().Uncordon(node) + view.PrefixList(view.OnceGivenBack, atWork)
 }
 
 // CordonedByOthers says who cordoned a node that is not cordoned for maintenance, as far as its managed
@@ -117,11 +123,11 @@ func (v Printer) WhyAlone(by, run string) string {
 }
 
 // goneOf says that nobody uncordons a node for a plan that does not exist any more.
-func goneOf(n view.Node) string {
+func goneOf(n view.Node, uncordon string) string {
 	if len(n.Gone) == 0 {
 		return ""
 	}
-	return ": there is no " + strings.Join(view.ClaimantNames(n.Gone), ", no ") + " any more, and nobody else uncordons it: 'kubectl uncordon " + n.Name + "'"
+	return ": there is no " + strings.Join(view.ClaimantNames(n.Gone), ", no ") + " any more, and nobody else uncordons it: " + uncordon
 }
 
 func unseenRuns(of []string) string {

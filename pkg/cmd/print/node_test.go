@@ -64,6 +64,16 @@ func TestThePictureOfANode(t *testing.T) {
 		}(), []string{
 			"Node:      a  Ready, unschedulable", "Cordoned:  for plan ops/roll, " + ten, "           it was schedulable before, and stays as it is: there is no plan ops/roll any more, and nobody else uncordons it: 'kubectl uncordon a'", "Requests:  nobody asks for it", open,
 		}},
+		{"cordoned for a plan that is gone, and for a drain", func() view.Node {
+			n := nodeOf(cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Draining, "2 pods are left"), cmdtest.CordonedFor(nodes.Cordon{By: []string{"gpu", "plan:ops/roll"}}))
+			n.Gone = []string{"plan:ops/roll"}
+			return n
+		}(), []string{
+			"Node:      a  Ready, unschedulable", "Cordoned:  for gpu, plan ops/roll, " + ten, "           it was schedulable before, and stays as it is: there is no plan ops/roll any more, and nobody else uncordons it: 'kubectl uncordon a' once it is given back by gpu", "Requests:  gpu  Draining for 10m0s: 2 pods are left", open,
+		}},
+		{"cordoned for a plan without a run, and for a drain", nodeOf(cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Draining, "2 pods are left"), cmdtest.CordonedFor(nodes.Cordon{By: []string{"gpu", "plan:ops/roll"}})), []string{
+			"Node:      a  Ready, unschedulable", "Cordoned:  for gpu, plan ops/roll, " + ten, "           it was schedulable before, and stays as it is: no run of plan ops/roll goes on with it; the plan's next run does, or 'kubectl uncordon a' once it is given back by gpu", "Requests:  gpu  Draining for 10m0s: 2 pods are left", open,
+		}},
 		{"cordoned for a requestor", nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"gpu"}})), []string{
 			"Node:      a  Ready, unschedulable", "Cordoned:  for gpu, " + ten, "           it was schedulable before, and is again when the last one leaves", "Requests:  nobody asks for it", open,
 		}},

@@ -39,3 +39,10 @@ func LeftCordoned(p view.Plan, list func() ([]*corev1.Node, error)) []nodes.Node
 	}
 	return out
 }
+
+// Beside are the others for whom a node is cordoned beside a plan, which an uncordon would stop: requests, and
+// other plans, since what their runs are at is not known here.
+func Beside(n nodes.Node, claimant string) []string {
+	use := view.NodeUse{Unseen: view.UnseenRuns{Some: true}}
+	return slices.DeleteFunc(use.AtWork(n), func(name string) bool { return name == nodes.ClaimantName(claimant) })
+}

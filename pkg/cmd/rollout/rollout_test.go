@@ -52,6 +52,7 @@ func TestWhoTakesThePlacesOfARolloutAndWhatFreesEach(t *testing.T) {
 		stuck bool
 	}{
 		{"a failed node and a requestor that is Ready", []run.Item{a, b, c}, []*corev1.Node{failed, cmdtest.Node("b", held("gpu")...), cmdtest.Node("c")}, "a (its steps failed), b (requestor gpu has it (Ready))", "'kubectl uncordon a', or 'kubectl maint release b --requestor gpu'", true},
+		{"a failed node that another plan has, too", []run.Item{a, b, c}, []*corev1.Node{cmdtest.Node("a", cordoned(claimant, "plan:shop/other")), cmdtest.Node("b", held("gpu")...), cmdtest.Node("c")}, "a (its steps failed), b (requestor gpu has it (Ready))", "'kubectl uncordon a' once it is given back by plan shop/other, or 'kubectl maint release b --requestor gpu'", true},
 		{"what somebody cordoned", []run.Item{a, b, c}, []*corev1.Node{failed, cmdtest.Node("b", unschedulable), cmdtest.Node("c")}, "a (its steps failed), b (somebody cordoned it)", "'kubectl uncordon a', or 'kubectl uncordon b'", true},
 		{"another plan's node comes back", []run.Item{a, b, c}, []*corev1.Node{failed, cmdtest.Node("b", cordoned("plan:shop/other")), cmdtest.Node("c")}, "a (its steps failed), b (plan shop/other has it)", "'kubectl uncordon a'", false},
 		{"two that are not Ready", []run.Item{a, b, c}, []*corev1.Node{cmdtest.Node("a", notReady), cmdtest.Node("b", notReady), cmdtest.Node("c")}, "a (it is not Ready), b (it is not Ready)", "it goes on by itself when one of them comes back", false},

@@ -1,6 +1,17 @@
 package setup
 
-import "testing"
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+)
 
 // Only who takes rights that the agent has leaves behind what is alive.
 func TestWhichFlagTakesRights(t *testing.T) {
@@ -50,6 +61,35 @@ func TestWhichFlagTakesRights(t *testing.T) {
 		}
 		if flag, spared := c.now.narrowing(live); flag != c.flag || spared != c.spared {
 			t.Errorf("%s: %q, but not in %q", name, flag, spared)
+		}
+	}
+}
+
+// The command that helps takes back the request that is named, whoever asks.
+func TestWhatNarrowsTheAgentNamesTheCommandThatHelps(t *testing.T) {
+	node := func(name, by string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annotations.StatusCordoned: nodes.Cordon{By: []string{by}}.String()}}}
+	}
+	f := factory.NewFor(factory.Env{Version: "v0.1.0", Name: "kubectl maint"}, &factory.Cluster{Kube: fake.NewClientset(node("a", nodes.PlanClaimant("shop", "roll")), node("b", "gpu"), node("c", "net"))})
+	before := released()
+	objects, err := before.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const requests = "the request of gpu for node b, the request of net for node c"
+	for flag, want := range map[string]string{
+		flagWithout:  "nothing was changed: after --without requests the agent could not end " + requests + ": take back what asks for the nodes first, as with 'kubectl maint release b --requestor gpu'",
+		flagReadOnly: "nothing was changed: after --read-only the agent could not end " + requests + ": wait for runs or abort them, wake what sleeps, and release nodes, first",
+	} {
+		o := &installOptions{Factory: f, apply: true, manifests: released()}
+		switch flag {
+		case flagWithout:
+			o.manifests.Without = []string{partRequests}
+		case flagReadOnly:
+			o.manifests.ReadOnly = true
+		}
+		if err := o.strands(t.Context(), byKey(objects)); err == nil || err.Error() != want || exit.CodeOf(err) != exit.CodeNotNow {
+			t.Errorf("--%s: %v", flag, err)
 		}
 	}
 }

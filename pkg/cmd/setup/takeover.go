@@ -170,17 +170,16 @@ func (m *Manifests) narrowing(live objectsByKey) (flag, spared string) {
 // strands refuses to take what the agent needs to end runs, to wake what sleeps and to give nodes back.
 func (o *installOptions) strands(ctx context.Context, live objectsByKey) error {
 	flag, spared := o.manifests.narrowing(live)
-	given, first := "--"+flag, "wait for runs or abort them, wake what sleeps, and release nodes, first"
-	if flag == flagWithout {
-		given, first = given+" "+partRequests, "release nodes first ('kubectl maint release')"
-	}
+	given, first, most := "--"+flag, "wait for runs or abort them, wake what sleeps, and release nodes, first", 5
 	k, err := o.Connect()
 	if err != nil || flag == "" || !o.apply || !o.Kept() {
 		return err
 	}
 	list, err := k.Nodes(ctx, "")
-	alive, most := view.RequestsAlive(list), 5
-	if flag != flagWithout { // plans act on nodes as their accounts
+	alive, node, requestor := view.RequestsAlive(list)
+	if flag == flagWithout {
+		given, first = given+" "+partRequests, "take back what asks for the nodes first, as with "+o.Suggest().ReleaseFor(node, requestor)
+	} else { // plans act on nodes as their accounts
 		runs, failed := k.Runs(ctx, "", "", factory.ActiveOnly)
 		sleepers, unread := k.HibernatePlans(ctx, "", "")
 		alive, err = append(view.AliveBeside(runs, sleepers, spared), alive...), errors.Join(err, failed, unread)

@@ -28,10 +28,11 @@ func uninstall(o *cmdtest.Cluster, args ...string) cmdtest.Printed {
 // Without an agent nobody would uncordon a node that is cordoned for somebody.
 func TestUninstallRefusesWhileANodeIsHeld(t *testing.T) {
 	for by, want := range map[string]string{
-		"plan:ops/roll": "plan ops/roll, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; let their plans end, or uncordon them: 'kubectl uncordon b'",
-		"firmware":      "firmware, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; let their plans end, or take back what asks for them: 'kubectl maint release b --requestor firmware'",
+		"plan:ops/roll":      "plan ops/roll, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; let their plans end, or uncordon them: 'kubectl uncordon b'",
+		"plan:ops/roll zeta": "zeta, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; let their plans end, or take back what asks for them: 'kubectl maint release b --requestor zeta'",
+		"firmware":           "firmware, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; let their plans end, or take back what asks for them: 'kubectl maint release b --requestor firmware'",
 	} {
-		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{by}})))
+		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: strings.Fields(by)})))
 		uninstall(o, "--yes").Is(t, cmdtest.Printed{Code: 3, Err: "error: node b is cordoned for " + want + "\n"})
 	}
 }

@@ -33,23 +33,39 @@ func AliveBeside(runs []Run, sleepers []*corev1.ConfigMap, spared string) (out [
 	return out
 }
 
-// CordonedHere are the claimants of this cluster for which a node is cordoned.
+// CordonedHere are the claimants of this cluster for which a node is cordoned, requestors first: an uncordon would
+// stop their drains.
 func CordonedHere(n *corev1.Node) []string {
 	c := annotations.Node(n).Cordon
 	if c == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(c.By), nodes.IsElsewhere)
-}
-
-// RequestsAlive names the requests for which nodes are cordoned: only the agent gives those back.
-func RequestsAlive(list []*corev1.Node) (out []string) {
-	for _, n := range list {
-		for _, by := range CordonedHere(n) {
-			if !nodes.IsPlan(by) {
-				out = append(out, "the request of "+by+" for node "+n.Name)
-			}
+	var requestors, plans []string
+	for _, by := range c.By {
+		switch {
+		case nodes.IsElsewhere(by):
+		case nodes.IsPlan(by):
+			plans = append(plans, by)
+		default:
+			requestors = append(requestors, by)
 		}
 	}
-	return out
+	return append(requestors, plans...)
+}
+
+// RequestsAlive names the requests for which nodes are cordoned, and gives the first of them: only the agent gives
+// those nodes back.
+func RequestsAlive(list []*corev1.Node) (out []string, node, requestor string) {
+	for _, n := range list {
+		for _, by := range CordonedHere(n) {
+			if nodes.IsPlan(by) {
+				continue
+			}
+			if len(out) == 0 {
+				node, requestor = n.Name, by
+			}
+			out = append(out, "the request of "+by+" for node "+n.Name)
+		}
+	}
+	return out, node, requestor
 }

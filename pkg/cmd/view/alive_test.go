@@ -33,7 +33,8 @@ func TestWhatIsAlive(t *testing.T) {
 		return n
 	}
 	list := []*corev1.Node{given("a", "gpu", nodes.PlanClaimant("shop", "roll")), given("b"), given("c", nodes.PlanElsewhere("shop", "roll", "u"))}
-	if diff := cmp.Diff([]string{"the request of gpu for node a"}, RequestsAlive(list)); diff != "" {
+	names, on, requestor := RequestsAlive(append(list, given("d", "net")))
+	if diff := cmp.Diff([]string{"the request of gpu for node a", "the request of net for node d", "a", "gpu"}, append(names, on, requestor)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"run ops/a", "the sleep of HibernatePlan dev/nights"}, AliveBeside(runs, sleepers, "team")); diff != "" {

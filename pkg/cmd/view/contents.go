@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,9 +11,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
-	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/stuck"
 )
 
 // Contents says what an object of the agent's makes the agent do, once it is signed. Whoever signs
@@ -41,7 +42,7 @@ func Contents(cm *corev1.ConfigMap, zone string) (string, error) {
 		return ledgerContents(cm, zone)
 	}
 	if plan := cm.Labels[annotations.LabelPlan]; !annotations.Unsigned(cm) && strings.HasPrefix(cm.Name, RunPrefix+plan) {
-		return "", fmt.Errorf("it needs no new signature: its label %s is gone; put it back with %s", annotations.LabelKind, intent.LabelAgain(cm.Namespace, cm.Name, annotations.LabelKind, annotations.KindRun))
+		return "", errors.New("it needs no new signature: " + stuck.LabelGone(cm.Namespace, cm.Name, annotations.LabelKind, annotations.KindRun))
 	}
 	return "", fmt.Errorf("it is nothing that the agent writes: its label %s is %q", annotations.LabelKind, document.Cut(cm.Labels[annotations.LabelKind], 40))
 }

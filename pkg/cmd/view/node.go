@@ -109,6 +109,7 @@ type NodeClaim struct {
 	Elsewhere                     bool      // for a plan of another cluster, whose agent goes on with the node
 	Unseen                        bool      // for a plan whose runs could not be read: one may have the node
 	Gone                          bool      // for a plan that does not exist any more
+	Uncordon                      bool      // for plans that do not exist any more alone: an uncordon stops nobody
 }
 
 // NodeUse is what is known of what runs are at on nodes.
@@ -117,6 +118,32 @@ type NodeUse struct {
 	Unseen UnseenRuns        // of these, no steps are known
 	Alone  map[string]string // runs that the agent leaves alone, by their plans as claimants
 	Gone   []string          // plans that nodes are cordoned for and that do not exist, as claimants
+}
+
+// gone says whether a claimant is a plan that does not exist, and has no run that may go on.
+func (u NodeUse) gone(by string) bool {
+	return slices.Contains(u.Gone, by) && u.Alone[by] == "" && !u.Unseen.Of(by)
+}
+
+// OnceGivenBack precedes those whom a command would stop before they have given a node back.
+const OnceGivenBack = " once it is given back by "
+
+// AtWork are those for whom a node is cordoned and whom an uncordon would stop, as far as is seen: requests
+// that stand, and plans of which a run has the node, still comes to it, or may have it unseen.
+func (u NodeUse) AtWork(n nodes.Node) (out []string) {
+	if n.Cordon == nil {
+		return nil
+	}
+	for _, by := range n.Cordon.By {
+		has := func(c StepClaim) bool { return c.Node == n.Name && c.Claimant() == by && c.Phase != run.StepFailed }
+		stands := func(a nodes.Asked) bool { return a.Request.Requestor == by && !a.Gone }
+		switch {
+		case u.Alone[by] != "":
+		case slices.ContainsFunc(n.Asked, stands), nodes.IsElsewhere(by), nodes.IsPlan(by) && u.Unseen.Of(by), slices.ContainsFunc(u.Steps, has):
+			out = append(out, nodes.ClaimantName(by))
+		}
+	}
+	return out
 }
 
 // NodeClaims are the claims on nodes, by node.
@@ -179,7 +206,8 @@ func leftClaims(n nodes.Node, rolling []string, use NodeUse) []NodeClaim {
 	for _, by := range n.Cordon.By {
 		if nodes.IsPlan(by) && !slices.Contains(rolling, by) {
 			left := NodeClaim{Node: n.Name, By: nodes.ClaimantName(by), Phase: "Cordoned", Since: n.Cordon.At, Alone: use.Alone[by], Elsewhere: nodes.IsElsewhere(by), Unseen: !nodes.IsElsewhere(by) && use.Unseen.Of(by)}
-			left.Gone = !left.Elsewhere && left.Alone == "" && !left.Unseen && slices.Contains(use.Gone, by)
+			left.Gone = use.gone(by)
+			left.Uncordon = !slices.ContainsFunc(n.Cordon.By, func(by string) bool { return !use.gone(by) })
 			left.Reason = leftReason(left)
 			out = append(out, left)
 		}

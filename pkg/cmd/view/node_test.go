@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -161,7 +162,21 @@ func TestTheTableOfClaims(t *testing.T) {
 		},
 		{
 			name: "whose plan does not exist any more", node: cmdtest.Node("a", given("plan:shop/roll")), gone: []string{"plan:shop/roll"},
-			want: []view.NodeClaim{{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "there is no such plan any more: nobody else uncordons it", Since: tenMinutesAgo, Gone: true}},
+			want: []view.NodeClaim{{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "there is no such plan any more: nobody else uncordons it", Since: tenMinutesAgo, Gone: true, Uncordon: true}},
+		},
+		{
+			name: "whose plans do not exist any more, of which the runs of one may go on", node: cmdtest.Node("a", given("plan:ops/roll", "plan:shop/roll")), gone: []string{"plan:ops/roll", "plan:shop/roll"}, unseen: view.UnseenRuns{Some: true, But: "shop"},
+			want: []view.NodeClaim{
+				{Node: "a", By: "plan ops/roll", Phase: "Cordoned", Reason: "whether a run of that has it now cannot be seen", Since: tenMinutesAgo, Unseen: true},
+				{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "there is no such plan any more: nobody else uncordons it", Since: tenMinutesAgo, Gone: true},
+			},
+		},
+		{
+			name: "whose plan does not exist any more, while somebody else drains it", node: cmdtest.Node("a", cmdtest.Asked("gpu", "{}"), cmdtest.Stood("gpu", nodes.Draining, "2 pods are left"), given("gpu", "plan:shop/roll")), gone: []string{"plan:shop/roll"},
+			want: []view.NodeClaim{
+				{Node: "a", By: "gpu", Phase: "Draining", Reason: "2 pods are left", Since: tenMinutesAgo},
+				{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "there is no such plan any more: nobody else uncordons it", Since: tenMinutesAgo, Gone: true},
+			},
 		},
 		{
 			name: "whose plan does not exist any more, and whose runs cannot be read", node: cmdtest.Node("a", given("plan:shop/roll")), gone: []string{"plan:shop/roll"}, unseen: view.UnseenRuns{Some: true},
@@ -183,6 +198,47 @@ func TestTheTableOfClaims(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, view.NodeClaims([]*corev1.Node{c.node}, view.NodeUse{Steps: c.steps, Unseen: c.unseen, Alone: c.alone, Gone: c.gone})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An uncordon stops whoever is at work on a node, and nobody who has left it.
+func TestWhoIsAtWorkOnACordonedNode(t *testing.T) {
+	const elsewhere, plan = "plan:shop/roll@uid", "plan:shop/roll"
+	step := func(phase run.StepPhase) []view.StepClaim {
+		return []view.StepClaim{{Run: rolls(), Path: "roll", Node: "a", Phase: phase}}
+	}
+	asked, released := cmdtest.Asked("gpu", "{}"), cmdtest.Stood("gpu", nodes.Ready, "")
+	for name, c := range map[string]struct {
+		by   []string
+		edit func(*corev1.Node)
+		use  view.NodeUse
+		want []string
+	}{
+		"nobody":                                  {},
+		"a request":                               {by: []string{"gpu", plan}, edit: asked, want: []string{"gpu"}},
+		"a request that was taken back":           {by: []string{"gpu"}, edit: released},
+		"a run":                                   {by: []string{plan}, use: view.NodeUse{Steps: step(run.StepRunning)}, want: []string{"plan shop/roll"}},
+		"a run that still comes to it":            {by: []string{plan}, use: view.NodeUse{Steps: step("")}, want: []string{"plan shop/roll"}},
+		"a run that failed there":                 {by: []string{plan}, use: view.NodeUse{Steps: step(run.StepFailed)}},
+		"a run that the agent leaves alone":       {by: []string{plan}, use: view.NodeUse{Alone: map[string]string{plan: "r"}, Unseen: view.UnseenRuns{Some: true}}},
+		"a plan of another cluster":               {by: []string{elsewhere}, want: []string{"plan shop/roll of another cluster"}},
+		"a plan whose runs cannot be read":        {by: []string{plan}, use: view.NodeUse{Unseen: view.UnseenRuns{Some: true}}, want: []string{"plan shop/roll"}},
+		"a plan of which no run has it":           {by: []string{plan}},
+		"a plan that does not exist, and a run":   {by: []string{"plan:shop/gone", plan}, use: view.NodeUse{Steps: step(run.StepRunning), Gone: []string{"plan:shop/gone"}}, want: []string{"plan shop/roll"}},
+		"a requestor of whom there is no request": {by: []string{"gpu"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var edits []func(*corev1.Node)
+			if c.by != nil {
+				edits = append(edits, cmdtest.CordonedFor(nodes.Cordon{By: c.by}))
+			}
+			if c.edit != nil {
+				edits = append(edits, c.edit)
+			}
+			if diff := cmp.Diff(c.want, c.use.AtWork(annotations.Node(cmdtest.Node("a", edits...)))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -118,7 +118,7 @@ type Run struct {
 	Deleted time.Time // when somebody deleted its object, by which the agent aborts it; zero: nobody did
 
 	Unclaimed bool // its plan's ledger does not have it open, as far as that was looked for: it begins nothing
-	Unheard   bool // its plan says so, or that the agent leaves it alone: it takes no answer
+	Unheard   bool // its plan says that its ledger does not have it open, or that the agent leaves it alone: it takes no answer
 }
 
 // Named is a run in a sentence, which says of a dry run that it is one.

@@ -77,6 +77,8 @@ func TestWhyOfAPlanWhoseRunLeftNodesCordoned(t *testing.T) {
 	if got := o.Maint("why", "roll", "-o", "jsonpath={.standing[0]}"); got.Out != left {
 		t.Errorf("%+v", got)
 	}
+	o.Become("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll", "plan:shop/roll"}}))
+	o.Maint("why", "roll").Is(t, cmdtest.Printed{Out: "nothing is in the way\n" + left + " once it is given back by plan ops/roll\n" + asks})
 	o.Forbids("list", "nodes", "")
 	o.Maint("why", "roll").Is(t, cmdtest.Printed{Out: "nothing is in the way\n" + asks})
 }

@@ -152,7 +152,7 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 		case q.alone[by] != "":
 			out.add(
 				fmt.Sprintf("it is cordoned for %s since %s, and the agent leaves its run %s alone", nodes.ClaimantName(by), v.When(n.Cordon.At), q.alone[by]),
-				fmt.Sprintf("%s says why; or 'kubectl uncordon %s'", v.WhyAlone(by, q.alone[by]), n.Name),
+				fmt.Sprintf("%s says why; or %s", v.WhyAlone(by, q.alone[by]), q.uncordon(v, n)),
 			)
 		case q.unseen.Of(by):
 			out.add(
@@ -162,15 +162,30 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 		case slices.Contains(q.gone, by):
 			out.add(
 				fmt.Sprintf("it is cordoned for %s since %s, and there is no such plan any more", nodes.ClaimantName(by), v.When(n.Cordon.At)),
-				fmt.Sprintf("nobody else uncordons it: 'kubectl uncordon %s'", n.Name),
+				"nobody else uncordons it: "+q.uncordon(v, n),
 			)
 		default:
 			out.add(
 				fmt.Sprintf("it is cordoned for %s since %s, and no run of that plan has it now: one that failed or was aborted left it cordoned", nodes.ClaimantName(by), v.When(n.Cordon.At)),
-				fmt.Sprintf("the plan's next run goes on with it and uncordons it, if it has such a step; or 'kubectl uncordon %s'", n.Name),
+				"the plan's next run goes on with it and uncordons it, if it has such a step; or "+q.uncordon(v, n),
 			)
 		}
 	}
+}
+
+// uncordon is the command that uncordons the node, and whom it would stop before. A live run may have
+// cordoned the node in a step that claims none.
+func (q nodeQuestion) uncordon(v print.Printer, n nodes.Node) string {
+	atWork := view.NodeUse{Steps: q.stepClaims, Unseen: q.unseen, Alone: q.alone}.AtWork(n)
+	if n.Cordon != nil {
+		for _, by := range n.Cordon.By {
+			has := func(r view.StepClaim) bool { return r.Node == n.Name && r.Claimant() == by }
+			if q.runs[by] != "" && !q.unseen.Of(by) && !slices.ContainsFunc(q.stepClaims, has) {
+				atWork = append(atWork, nodes.ClaimantName(by))
+			}
+		}
+	}
+	return v.Uncordon(n.Name, atWork)
 }
 
 func (a *nodeAnswer) add(what, remedy string) {
@@ -285,7 +300,7 @@ func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r 
 	case r.Phase == run.StepRunning:
 		out.stands("%s: at work", who)
 	case r.Phase == run.StepFailed:
-		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s", who, view.Colon(v.Told(r.Message))), "fix it; the next run of the plan goes on with it, or "+v.Suggest().Uncordon(n.Name))
+		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s", who, view.Colon(v.Told(r.Message))), "fix it; the next run of the plan goes on with it, or "+q.uncordon(v, n))
 	case waits && (q.rules.unread == nil || !limited(wait.Reason)):
 		out.add(who+": "+v.Told(wait.Message), q.remedy(v, n, r.Claimant(), wait))
 	default:

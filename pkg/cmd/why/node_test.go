@@ -142,6 +142,14 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 			"1. it is cordoned for plan shop/p since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago, and there is no such plan any more → nobody else uncordons it: 'kubectl uncordon a'",
 		},
 		{
+			"a plan that is gone left it cordoned, and somebody drains it", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "{}"), cmdtest.Stood("gpu", nodes.Draining, "2 pods are left", cmdtest.Progress(2, 5)), cmdtest.CordonedFor(nodes.Cordon{By: []string{"gpu", "plan:shop/p"}}))).with(func(q *nodeQuestion) { q.gone = []string{"plan:shop/p"} }),
+			"gpu: Draining for 10m0s: 2 pods are left\n1. it is cordoned for plan shop/p since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago, and there is no such plan any more → nobody else uncordons it: 'kubectl uncordon a' once it is given back by gpu",
+		},
+		{
+			"an aborted run left it cordoned, and a live one has it", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/q", "plan:shop/p"}}))).with(func(q *nodeQuestion) { q.runs = map[string]string{"plan:ops/q": "maint-run-q-x"} }),
+			"plan ops/q: cordoned for it; its run maint-run-q-x goes on\n1. it is cordoned for plan shop/p since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago, and no run of that plan has it now: one that failed or was aborted left it cordoned → the plan's next run goes on with it and uncordons it, if it has such a step; or 'kubectl uncordon a' once it is given back by plan ops/q",
+		},
+		{
 			"somebody else cordoned it", question(nodes.NodeLimits{}, cmdtest.Node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true })).with(func(q *nodeQuestion) {
 				q.cordoners = []annotations.CordonWriter{{Manager: "kubectl", At: cmdtest.Now().Add(-10 * time.Minute)}}
 			}),

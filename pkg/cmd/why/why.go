@@ -26,6 +26,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -166,7 +167,7 @@ func mayMove(spec plan.Spec) bool {
 func (o *whyOptions) leftCordoned(ctx context.Context, k *factory.Cluster, p view.Plan, v print.Printer) []string {
 	var out []string
 	for _, n := range rollout.LeftCordoned(p, func() ([]*corev1.Node, error) { return k.Nodes(ctx, "") }) {
-		out = append(out, fmt.Sprintf("node %s is left cordoned for it since %s: its next run goes on with the node, or 'kubectl uncordon %s'", n.Name, v.When(n.Cordon.At), n.Name))
+		out = append(out, fmt.Sprintf("node %s is left cordoned for it since %s: its next run goes on with the node, or %s", n.Name, v.When(n.Cordon.At), v.Uncordon(n.Name, rollout.Beside(n, nodes.PlanClaimant(p.Object.Namespace, p.Object.Name)))))
 	}
 	return out
 }
