@@ -89,7 +89,7 @@ func Pass(stored *ledger.Ledger, f Facts) (l ledger.Ledger, changed bool) {
 // entry is what became of an off-window; false: it may still sleep in it. Of one that began
 // before the plan was made, nothing was owed.
 func (f Facts) entry(l ledger.Ledger, w hibernate.Window) (ledger.Entry, bool) {
-	e := ledger.Entry{Slot: new(w.Start.UTC()), Local: f.Table.Slot(w.Start), Kind: run.BySchedule, DryRun: f.DryRun, At: f.Now.UTC()}
+	e := f.entryOf(w)
 	over := isOver(w, f.Now)
 	switch {
 	case !f.Begun.IsZero() && (!over || f.Begun.Before(w.End)) && (f.Woken.IsZero() || w.Start.Before(f.Woken)):
@@ -101,12 +101,22 @@ func (f Facts) entry(l ledger.Ledger, w hibernate.Window) (ledger.Entry, bool) {
 		e.Result, e.StartedAt = run.Ran, new(w.Start.UTC())
 		return e, true
 	}
-	var by ledger.Cause
-	e.Result, e.Reason, by = f.why(l, w)
-	return e.By(by), true
+	return f.Unslept(l, w), true
 }
 
-// why says why nothing slept in an off-window that is over.
+func (f Facts) entryOf(w hibernate.Window) ledger.Entry {
+	return ledger.Entry{Slot: new(w.Start.UTC()), Local: f.Table.Slot(w.Start), Kind: run.BySchedule, DryRun: f.DryRun, At: f.Now.UTC()}
+}
+
+// Unslept is the entry of an off-window if nothing sleeps in it to its end.
+func (f Facts) Unslept(l ledger.Ledger, w hibernate.Window) ledger.Entry {
+	e := f.entryOf(w)
+	var by ledger.Cause
+	e.Result, e.Reason, by = f.why(l, w)
+	return e.By(by)
+}
+
+// why says why nothing slept in an off-window.
 func (f Facts) why(l ledger.Ledger, w hibernate.Window) (run.Result, string, ledger.Cause) {
 	reason, by := run.ReasonCatchUp, ledger.Cause{}
 	switch {

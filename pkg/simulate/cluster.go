@@ -27,7 +27,6 @@ type cluster struct {
 	timers   timers
 	runs     []*item // queued, and not looked at yet
 	decides  []*item
-	holders  map[string]*runState   // started runs by their target
 	live     map[string][]*runState // by namespace
 	entries  []Entry
 }
@@ -48,7 +47,7 @@ type planState struct {
 
 func newCluster(s Scenario) (*cluster, error) {
 	c := &cluster{
-		scenario: s, since: s.From, outages: merged(s.Outages, s.From), holders: map[string]*runState{}, live: map[string][]*runState{},
+		scenario: s, since: s.From, outages: merged(s.Outages, s.From), live: map[string][]*runState{},
 	}
 	plans := slices.SortedStableFunc(slices.Values(s.Plans), func(a, b Plan) int { return strings.Compare(a.key(), b.key()) })
 	for _, p := range plans {

@@ -53,9 +53,6 @@ func (c *cluster) admit(r *runState) (time.Time, error) {
 	case verdict.Approve != nil:
 		return c.admit(r)
 	case verdict.Start:
-		if r.run.TargetUID != "" && !r.run.Request.DryRun {
-			c.holders[r.run.TargetUID] = r
-		}
 		c.enqueue(r.plan.item)
 		return at, nil
 	}
@@ -78,13 +75,14 @@ func (c *cluster) standing(r *runState) trigger.AdmissionFacts {
 		Approved: r.journal.Approved != nil, Approve: &intent.Actor{At: c.now},
 	}
 	_, s.EntryOpen = p.ledger.OpenEntry(r.run.Name)
-	for _, other := range p.live {
-		if other.journal.Phase == run.Running && r.run.Spec.ConcurrencyPolicy != plan.Allow && !trigger.Passes(r.run.Request, other.run.Request) {
+	for _, other := range c.live[p.Namespace] {
+		itsPlan, itsTarget := trigger.Holds(other.run, other.journal.Phase, r.run)
+		if itsPlan {
 			s.PlanBusy = other.run.Name
 		}
-	}
-	if holder := c.holders[r.run.TargetUID]; holder != nil && holder != r {
-		s.LockedBy = holder.run.Name
+		if itsTarget {
+			s.LockedBy = other.run.Name
+		}
 	}
 	return s
 }
@@ -267,9 +265,6 @@ func (c *cluster) close(r *runState) {
 		return slices.DeleteFunc(slices.Clone(list), func(other *runState) bool { return other == r })
 	}
 	p.live, c.live[p.Namespace] = without(p.live), without(c.live[p.Namespace])
-	if c.holders[r.run.TargetUID] == r {
-		delete(c.holders, r.run.TargetUID)
-	}
 	r.item.dead = true
 	inOrder := func(a, b *runState) int { return run.Compare(a.run, b.run) }
 	for _, other := range slices.SortedFunc(slices.Values(c.live[p.Namespace]), inOrder) {

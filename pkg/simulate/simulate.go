@@ -1,6 +1,6 @@
 // Package simulate is the agent without a cluster: it puts plans and policies
 // before the functions that the agent asks (trigger.Decide, trigger.Admit,
-// workflow.Advance), keeps their ledgers and runs in memory, and lets a virtual clock
+// workflow.Advance, hibernate.Decide, offwindow.Pass), keeps their ledgers and runs in memory, and lets a virtual clock
 // jump from one instant at which something may happen to the next. It knows no
 // rules of its own; what it stands in for is the cluster around the core.
 package simulate

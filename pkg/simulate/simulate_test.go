@@ -213,6 +213,11 @@ func TestPlansThatMeet(t *testing.T) {
 	if diff := cmp.Diff([]string{"a 02:00 Ran", "b 02:00 Missed(lock)"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	dry := spec(func(s *plan.Spec) { s.DryRun = true })
+	got = said(t, simulate.Scenario{Plans: []simulate.Plan{nightly(named("a"), target, dry, holds("20m")), nightly(named("b"), target, dry), nightly(named("c"), target)}, Span: span("01:00", "03:00")})
+	if diff := cmp.Diff([]string{"a 02:00 Ran", "b 02:00 Ran", "c 02:00 Ran"}, got); diff != "" {
+		t.Errorf("beside dry runs (-want +got):\n%s", diff)
+	}
 }
 
 func TestRunsWithoutASlot(t *testing.T) {

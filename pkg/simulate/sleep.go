@@ -1,12 +1,15 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/offwindow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -36,7 +39,8 @@ type sleeper struct {
 	records []hibernate.Record
 
 	wishes  hibernate.Overrides
-	looked  map[time.Time]string // by the start of an off-window, why nothing slept when it was last looked at
+	ledger  *ledger.Ledger // nil: nobody has looked yet
+	ended   []ledger.Entry // one for each off-window of the span that has its end, in order
 	slept   []stretch
 	resumes time.Time // when it is looked at next
 }
@@ -54,7 +58,7 @@ func runSleep(scenario Scenario, one Sleeper) ([]Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plan %s: %w", one.key(), err)
 	}
-	s := &sleeper{plan: one, span: scenario.Span, table: table, outages: merged(scenario.Outages, scenario.From), looked: map[time.Time]string{}}
+	s := &sleeper{plan: one, span: scenario.Span, table: table, outages: merged(scenario.Outages, scenario.From)}
 	s.wishes = hibernate.Overrides{Hold: one.Hold, Skip: table.Named(one.Intent.Skip, scenario.From)}
 	if scenario.Resolver != nil {
 		s.gate = scenario.Resolver.GateIfAny(one.Intent.Query(one.Namespace, one.Spec.Policies))
@@ -113,8 +117,10 @@ func (s *sleeper) look(now time.Time) error {
 	if want.Asleep && len(s.records) == 0 {
 		forbidden = s.forbidden(now, want)
 	}
+	f := s.facts(now)
+	f.Awake = offwindow.Obstacles{Want: want, Paused: paused, Forbidden: forbidden, Actors: s.plan.Intent.Actors}.Awake()
 	was := len(s.records) > 0
-	if err := s.converge(now, want, paused, forbidden); err != nil {
+	if err := s.converge(now, want, paused.On, forbidden); err != nil {
 		return err
 	}
 	is := len(s.records) > 0
@@ -124,13 +130,43 @@ func (s *sleeper) look(now time.Time) error {
 	case was && !is:
 		s.slept[len(s.slept)-1].to = now
 	}
-	if !is { // looked is asked for the starts of off-windows alone
-		s.looked[want.Level.Since] = because(want, paused, forbidden)
+	if was || is {
+		last := s.slept[len(s.slept)-1]
+		f.Begun, f.Woken = last.from, last.to
 	}
+	s.record(f)
 	for _, o := range s.outages {
 		s.again(now, o.From)
 	}
 	return nil
+}
+
+// facts are what the ledger rests on, but for what sleeps or keeps from it. The plan is made just
+// before the span.
+func (s *sleeper) facts(now time.Time) offwindow.Facts {
+	return offwindow.Facts{
+		Now: now, UID: s.plan.key(), Created: s.span.From.Add(-time.Nanosecond), Table: s.table, Skip: s.wishes.Skip, SkipBy: s.plan.Intent.Actors["skip"],
+	}
+}
+
+// record brings the ledger up to now as the agent does. It folds entries, so those of the span are
+// kept beside it one by one.
+func (s *sleeper) record(f offwindow.Facts) {
+	for changed := true; changed; { // after a long outage one look is not enough
+		var was []ledger.Entry
+		if s.ledger != nil {
+			was = s.ledger.Recent
+		}
+		var l ledger.Ledger
+		l, changed = offwindow.Pass(s.ledger, f)
+		for _, e := range added(was, l.Recent) {
+			if !e.Slot.Before(s.span.From) {
+				s.ended = append(s.ended, slices.Repeat([]ledger.Entry{e}, int(e.Count))...)
+			}
+		}
+		l, _ = l.Overflow()
+		s.ledger = &l
+	}
 }
 
 func (s *sleeper) again(now, at time.Time) {
@@ -139,15 +175,17 @@ func (s *sleeper) again(now, at time.Time) {
 	}
 }
 
-func (s *sleeper) paused(now time.Time) bool {
-	held := false
+// paused is the pause that holds; off: none does.
+func (s *sleeper) paused(now time.Time) schedule.Pause {
 	for _, p := range s.plan.Pauses {
-		held = held || p.Holds(now)
 		if p.On && p.Until != nil {
 			s.again(now, *p.Until)
 		}
 	}
-	return held
+	if longest := schedule.LongestPause(s.plan.Pauses...); longest.Holds(now) {
+		return longest
+	}
+	return schedule.Pause{}
 }
 
 // forbidden says why no sleep may begin: by the schedule, or a policy.
@@ -202,21 +240,6 @@ func (s *sleeper) put(r hibernate.Record) {
 	s.records = append(s.records, r)
 }
 
-// because is why nothing sleeps in off-hours, in the ledger's words.
-func because(want hibernate.DesiredState, paused bool, forbidden string) string {
-	switch {
-	case want.By == hibernate.ByHold && !want.Asleep:
-		return run.ReasonHold
-	case want.By == hibernate.BySkip:
-		return run.ReasonSkip
-	case paused:
-		return run.ReasonPaused
-	case forbidden != "":
-		return run.ReasonWindow
-	}
-	return run.ReasonNotReady
-}
-
 // entries are one for each off-window that begins in the span, and one for each sleep
 // outside of them.
 func (s *sleeper) entries() []Entry {
@@ -230,6 +253,7 @@ func (s *sleeper) entries() []Entry {
 			out = append(out, e)
 		}
 	}
+	n := 0
 	for w := range s.table.Windows(s.span.From) {
 		if !w.Start.Before(s.span.To) {
 			break
@@ -237,32 +261,30 @@ func (s *sleeper) entries() []Entry {
 		if w.Start.Before(s.span.From) {
 			continue
 		}
-		out = append(out, s.entry(base, w))
+		out = append(out, s.entry(base, w, s.endOf(n, w)))
+		n++
 	}
 	return out
 }
 
-func (s *sleeper) entry(e Entry, w hibernate.Window) Entry {
-	e.Slot = new(w.Start.UTC())
-	for _, one := range s.slept {
-		begins, ends := one.from, one.to
-		if !w.End.IsZero() && !begins.Before(w.End) || !ends.IsZero() && !ends.After(w.Start) {
-			continue
-		}
-		if begins.Before(w.Start) {
-			begins = w.Start
-		}
-		e.Result, e.Reason = run.Ran, string(run.BySchedule)
-		e.sleeps(begins, ends)
+// endOf is what the ledger says of an off-window, by its number in the span; of one that goes on, what
+// it would say if nothing sleeps in it to its end.
+func (s *sleeper) endOf(n int, w hibernate.Window) ledger.Entry {
+	if n < len(s.ended) {
+		return s.ended[n]
+	}
+	return s.facts(time.Time{}).Unslept(*s.ledger, w)
+}
+
+func (s *sleeper) entry(e Entry, w hibernate.Window, of ledger.Entry) Entry {
+	e.Slot, e.Result, e.Reason, e.At = new(w.Start.UTC()), of.Result, cmp.Or(of.Reason, string(of.Kind)), of.At
+	if of.StartedAt == nil {
 		return e
 	}
-	reason, looked := s.looked[w.Start]
-	if !looked {
-		reason = run.ReasonCatchUp
-	}
-	e.Result, e.Reason = run.Missed, reason
-	if slices.Contains([]string{run.ReasonSkip, run.ReasonPaused, run.ReasonHold}, reason) {
-		e.Result = run.Skipped
+	for _, one := range s.slept {
+		if !one.from.After(*of.StartedAt) && (one.to.IsZero() || one.to.After(*of.StartedAt)) {
+			e.sleeps(*of.StartedAt, one.to)
+		}
 	}
 	return e
 }

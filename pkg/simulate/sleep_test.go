@@ -104,6 +104,8 @@ func TestWhatSleeps(t *testing.T) {
 		{name: "before a suspend none begins", plan: nights(except(hibernate.Exception{Type: hibernate.Suspend, ValidFrom: "2026-03-10T21:00:00Z", ValidUntil: "2026-03-11T12:00:00Z", LeadTime: coretest.Duration("2h")})), want: []string{"10T20:00 Missed(window) - -", night2}},
 		{name: "nobody looks while one begins", plan: nights(), outages: []simulate.Span{{From: at("2026-03-10 19:00"), To: at("2026-03-11 02:00")}}, want: []string{"10T20:00 Ran(schedule) 11T02:00 11T06:00", night2}},
 		{name: "nobody looks all night", plan: nights(), outages: []simulate.Span{{From: at("2026-03-10 19:00"), To: at("2026-03-11 09:00")}}, want: []string{"10T20:00 Missed(catch-up) - -", night2}},
+		{name: "nobody looks all night, which is skipped", plan: nights(skips(intent.Skip{Slots: []time.Time{at("2026-03-10 20:00")}})), outages: []simulate.Span{{From: at("2026-03-10 19:00"), To: at("2026-03-11 09:00")}}, want: []string{"10T20:00 Skipped(skip) - -", night2}},
+		{name: "nobody looks any more in a night that is held awake", plan: nights(heldUntil(false, "2026-03-11 07:00")), outages: []simulate.Span{{From: at("2026-03-10 23:00"), To: at("2026-03-11 09:00")}}, want: []string{"10T20:00 Skipped(hold) - -", night2}},
 		{name: "nobody looks when it is to wake: it is made up for", plan: nights(), outages: []simulate.Span{{From: at("2026-03-11 05:00"), To: at("2026-03-11 09:00")}}, want: []string{"10T20:00 Ran(schedule) 10T20:00 11T09:00", night2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -141,6 +143,41 @@ func TestASpanThatBeginsAndEndsInANight(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What never ends is told as if nothing slept in it to its end.
+func TestAnOffWindowWithoutAnEnd(t *testing.T) {
+	long := func(s *simulate.Sleeper) {
+		s.Spec.Schedule = hibernate.Schedule{OffHours: []schedule.OffHours{{Start: "00:00", End: "12:00"}, {Start: "12:00", End: "24:00"}}, Exclude: []schedule.Exclusion{{FromDate: "2026-03-10"}}}
+	}
+	paused := func(s *simulate.Sleeper) { s.Pauses = []schedule.Pause{{On: true}} }
+	for name, c := range map[string]struct {
+		plan simulate.Sleeper
+		want string
+	}{
+		"asleep": {nights(long), "11T00:00 Ran(schedule) 11T00:00 -"},
+		"paused": {nights(long, paused), "11T00:00 Skipped(paused) - -"},
+		"closed": {nights(long, func(s *simulate.Sleeper) { s.Spec.Policies = []policy.PolicyRef{{Name: "gone"}} }), "11T00:00 Missed(window) - -"},
+	} {
+		got := saidOfSleep(t, simulate.Scenario{Sleepers: []simulate.Sleeper{c.plan}, Resolver: windows("10:00", "11:00"), NameOf: nameOf, Span: simulate.Span{From: at("2026-03-10 12:00"), To: at("2026-03-12 12:00")}})
+		if diff := cmp.Diff([]string{c.want}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// One look records only so many: those after it are recorded in the next ones.
+func TestAnOutageOfYears(t *testing.T) {
+	skipped := nights(func(s *simulate.Sleeper) { s.Intent.Skip.Slots = []time.Time{at("2027-12-24 20:00")} })
+	lines := saidOfSleep(t, simulate.Scenario{Sleepers: []simulate.Sleeper{skipped}, NameOf: nameOf, Outages: []simulate.Span{{From: at("2026-03-11 12:00"), To: at("2029-03-10 12:00")}}, Span: simulate.Span{From: at("2026-03-10 12:00"), To: at("2029-03-11 12:00")}})
+	counts := map[string]int{}
+	for _, l := range lines {
+		_, said, _ := strings.Cut(l, " ")
+		counts[strings.SplitN(said, " ", 2)[0]]++
+	}
+	if diff := cmp.Diff(map[string]int{"Ran(schedule)": 2, "Skipped(skip)": 1, "Missed(catch-up)": 1094}, counts); diff != "" || lines[0] != "10T20:00 Ran(schedule) 10T20:00 11T06:00" {
+		t.Errorf("%s, the first is %s", diff, lines[0])
 	}
 }
 

@@ -264,6 +264,17 @@ func Superseded(r run.Run, waiting string, others []ActiveRun) bool {
 // time between two slots, each would give way to the next before it could begin.
 func jittered(waiting string) bool { return waiting == "" || waiting == run.WaitJitter }
 
+// Holds says what of a pending run another one holds that has started: its plan, unless its runs may
+// overlap, and its target. A dry run holds no target, and what changes something waits for none.
+func Holds(other run.Run, phase run.Phase, r run.Run) (itsPlan, itsTarget bool) {
+	if phase != run.Running || other.Namespace == r.Namespace && other.Name == r.Name || Passes(r.Request, other.Request) {
+		return false, false
+	}
+	itsPlan = other.PlanUID == r.PlanUID && r.Spec.ConcurrencyPolicy != plan.Allow
+	itsTarget = r.TargetUID != "" && other.TargetUID == r.TargetUID && !other.Request.DryRun
+	return itsPlan, itsTarget
+}
+
 // LabelEnd says what the end of a run does to its trigger label.
 type LabelEnd struct {
 	Write  bool // the target is to be patched

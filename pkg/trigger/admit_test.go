@@ -173,6 +173,42 @@ func TestASlotThatIsMissedNamesWhatKeptItFromItsStart(t *testing.T) {
 	}
 }
 
+// A pending run of the plan nightly, on the object t, beside another one.
+func TestWhatAnotherRunHolds(t *testing.T) {
+	dry := func(r *run.Run) { r.Request.DryRun = true }
+	otherPlan := func(r *run.Run) { r.PlanUID = "other" }
+	otherTarget := func(r *run.Run) { r.TargetUID = "t2" }
+	for name, c := range map[string]struct {
+		pending, other func(*run.Run)
+		phase          run.Phase
+		plan, target   bool
+	}{
+		"it has its plan and its target":                 {nil, nil, run.Running, true, true},
+		"it has not begun":                               {nil, nil, run.Pending, false, false},
+		"it is over":                                     {nil, nil, run.Succeeded, false, false},
+		"it has another target":                          {nil, otherTarget, run.Running, true, false},
+		"it is of another plan":                          {nil, otherPlan, run.Running, false, true},
+		"runs of the plan may overlap":                   {func(r *run.Run) { r.Spec.ConcurrencyPolicy = plan.Allow }, nil, run.Running, false, true},
+		"neither has a target":                           {func(r *run.Run) { r.TargetUID = "" }, func(r *run.Run) { r.TargetUID = "" }, run.Running, true, false},
+		"it is the run itself":                           {nil, func(r *run.Run) { r.Name = "mine" }, run.Running, false, false},
+		"it has the same name in another namespace":      {nil, func(r *run.Run) { r.Name, r.Namespace, r.PlanUID = "mine", "bank", "other" }, run.Running, false, true},
+		"it is dry, and this one is not":                 {nil, dry, run.Running, false, false},
+		"both are dry: its plan is busy, its target not": {dry, dry, run.Running, true, false},
+		"this one is dry":                                {dry, nil, run.Running, true, true},
+	} {
+		mine, other := coretest.NewRun(), coretest.NewRun()
+		mine.Name, other.Name, mine.TargetUID, other.TargetUID = "mine", "other", "t", "t"
+		for r, edit := range map[*run.Run]func(*run.Run){&mine: c.pending, &other: c.other} {
+			if edit != nil {
+				edit(r)
+			}
+		}
+		if itsPlan, itsTarget := trigger.Holds(other, c.phase, mine); itsPlan != c.plan || itsTarget != c.target {
+			t.Errorf("%s: plan %t, target %t", name, itsPlan, itsTarget)
+		}
+	}
+}
+
 // A label run ends only after its label is gone, and takes away only what
 // started it.
 func TestEndLabel(t *testing.T) {

@@ -203,10 +203,7 @@ func (w *world) files() string {
 func (w *world) happened(name string) map[string]ending {
 	w.Helper()
 	cm := w.ConfigMap(shop, name)
-	l, err := annotations.ReadLedger(w.ConfigMap(shop, annotations.LedgerName(name, string(cm.UID))), string(cm.UID))
-	if err != nil {
-		w.Fatal(err)
-	}
+	l := w.ledger(cm)
 	out := map[string]ending{}
 	for _, e := range slices.Concat(l.Recent, l.Open) {
 		if e.Count <= 1 {
@@ -226,6 +223,15 @@ func (w *world) happened(name string) map[string]ending {
 	end := evening().Add(span).UTC().Format(time.RFC3339)
 	maps.DeleteFunc(out, func(key string, _ ending) bool { return strings.TrimPrefix(key, name+" ") >= end })
 	return out
+}
+
+func (w *world) ledger(cm *corev1.ConfigMap) ledger.Ledger {
+	w.Helper()
+	l, err := annotations.ReadLedger(w.ConfigMap(shop, annotations.LedgerName(cm.Name, string(cm.UID))), string(cm.UID))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return l
 }
 
 // slots are those of a plan in the span.

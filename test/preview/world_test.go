@@ -33,6 +33,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/flow"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
@@ -92,6 +93,10 @@ func (w *world) plan(name, spec string, notes map[string]string) {
 	w.document(name, "Plan", annotations.KindPlan, annotations.DataPlan, spec, notes)
 }
 
+func (w *world) hibernatePlan(name, spec string, notes map[string]string) {
+	w.document(name, "HibernatePlan", annotations.KindHibernatePlan, annotations.DataPlan, spec, notes)
+}
+
 func (w *world) policy(name, spec string) {
 	w.document(name, "Policy", annotations.KindPolicy, annotations.DataPolicy, spec, nil)
 }
@@ -110,7 +115,7 @@ func (w *world) begins() {
 	a, err := agent.New(agent.Options{
 		Config: w.config(), Namespace: annotations.DefaultNamespace, LeaderElection: agent.LeaderElection{Identity: "agent-1"}, Version: "v0.1.0", Now: w.now,
 		Log: slog.New(slog.DiscardHandler), LogLevel: &slog.LevelVar{},
-		Executors: agent.Executors{Executor: executor},
+		Executors: agent.Executors{Executor: executor, Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: flow.Noop{}}},
 		Outbound:  agent.Outbound{HTTPClient: func(agentconfig.Outbound) *http.Client { return &http.Client{} }},
 	})
 	if err != nil {

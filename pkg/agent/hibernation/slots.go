@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/offwindow"
-	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
@@ -99,10 +98,7 @@ func (c *Controller) slotFacts(ctx context.Context, k types.NamespacedName, cm *
 		Table: known.table, Skip: v.intent.Skip, SkipBy: v.intent.Actors["skip"], Begun: v.began(d), Woken: transition.WokenAt(v.facts.Records),
 		DryRun: (c.Scope.DryRun || known.spec.DryRun) && len(v.facts.Records) == 0,
 	}
-	if v.want.Level.Asleep {
-		f.Awake = &ledger.Awake{Slot: v.want.Level.Since}
-		f.Awake.Reason, f.Awake.By = v.awakeBecause(f.DryRun)
-	}
+	f.Awake = offwindow.Obstacles{Want: v.want, Paused: v.paused, Forbidden: v.facts.Forbidden, Actors: v.intent.Actors, DryRun: f.DryRun}.Awake()
 	lost, err := c.Stores.Ledgers.Lost(ctx, k, f.UID)
 	if err != nil {
 		return f, err
@@ -157,24 +153,6 @@ func (v view) withSleep(l ledger.Ledger, changed bool, f offwindow.Facts, d hibe
 		ended = queue.Latest(ended, r.Snapshot.BeganAt)
 	}
 	return l.RecordSlept(f.Begun, savings.SleptIn(v.facts.Records, f.Now), ended), true
-}
-
-// awakeBecause is why nothing sleeps in off-hours, in the ledger's words; empty, in a dry
-// run: it would.
-func (v view) awakeBecause(dryRun bool) (string, ledger.Cause) {
-	switch {
-	case v.want.By == hibernate.ByHold && !v.want.Asleep:
-		return run.ReasonHold, ledger.CauseBy(v.intent.Actors["hold-state"], "hold")
-	case v.want.By == hibernate.BySkip:
-		return run.ReasonSkip, ledger.CauseBy(v.intent.Actors["skip"], "skip")
-	case v.paused.On:
-		return run.ReasonPaused, ledger.Cause{Said: v.paused.Said()}
-	case v.facts.Forbidden != "":
-		return run.ReasonWindow, ledger.Cause{Said: v.facts.Forbidden}
-	case dryRun:
-		return "", ledger.Cause{}
-	}
-	return run.ReasonNotReady, ledger.Cause{}
 }
 
 // useSkip takes away what is used up of a skip: its off-windows are over, and in the ledger.

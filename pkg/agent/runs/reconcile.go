@@ -409,18 +409,16 @@ func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.
 // heldBy finds started runs in the way. The locks say it too, but only after
 // each started run was looked at once since this agent began: then it takes its own.
 func (c *Controller) heldBy(ctx context.Context, l *store.CachedRun, s *trigger.AdmissionFacts) {
-	samePlan := func(o *store.LiveRun) bool {
-		return o.Head.PlanUID == l.Run.PlanUID && l.Run.Spec.ConcurrencyPolicy != plan.Allow
+	inTheWay := func(o *store.LiveRun) bool {
+		itsPlan, itsTarget := trigger.Holds(o.Head, o.Journal.Phase, l.Run)
+		return itsPlan || itsTarget
 	}
-	sameTarget := func(o *store.LiveRun) bool { return l.Run.TargetUID != "" && o.Head.TargetUID == l.Run.TargetUID }
-	holds := func(o *store.LiveRun) bool {
-		return o.Journal.Phase == run.Running && o.Head.Name != l.Run.Name && (samePlan(o) || sameTarget(o)) && !trigger.Passes(l.Run.Request, o.Head.Request)
-	}
-	for _, other := range c.Stores.Runs.Filter(holds) {
-		if samePlan(other) {
+	for _, other := range c.Stores.Runs.Filter(inTheWay) {
+		itsPlan, itsTarget := trigger.Holds(other.Head, other.Journal.Phase, l.Run)
+		if itsPlan {
 			s.PlanBusy = other.Head.Name
 		}
-		if sameTarget(other) && (other.Object.Namespace == l.Object.Namespace || c.mayChange(ctx, l) == c.mayChange(ctx, c.Stores.Runs.ReadWhole(other))) {
+		if itsTarget && (other.Object.Namespace == l.Object.Namespace || c.mayChange(ctx, l) == c.mayChange(ctx, c.Stores.Runs.ReadWhole(other))) {
 			s.LockedBy = nameFrom(l.Object.Namespace, other.Key().String())
 		}
 	}

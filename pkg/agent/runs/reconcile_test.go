@@ -413,14 +413,37 @@ func TestWhetherAPendingRunMayStart(t *testing.T) {
 			spec: "concurrencyPolicy: Replace\n" + oneHook, given: func(w *world) { w.another(run.Running, func(*run.Run) {}) }, phase: run.Succeeded, closed: "Ran manual",
 		},
 		"a dry run of its plan is at work": {
-			spec: "concurrencyPolicy: Forbid\n" + oneHook, given: func(w *world) { w.another(run.Running, isDry) }, phase: run.Succeeded, closed: "Ran manual",
+			spec: "concurrencyPolicy: Forbid\n" + oneHook, given: func(w *world) { w.another(run.Running, w.rehearses) }, phase: run.Succeeded, closed: "Ran manual",
 		},
 		"a dry run of another plan holds its target": {
 			spec: oneHook, edit: func(r *run.Run) { r.TargetUID = "target" }, given: func(w *world) {
 				w.another(run.Running, func(r *run.Run) {
-					isDry(r)
+					w.rehearses(r)
 					r.Plan, r.PlanUID, r.TargetUID = "other", "other-uid", "target"
 				})
+			}, phase: run.Succeeded, closed: "Ran manual",
+		},
+		"it is dry, and so is the run of another plan on its target": {
+			spec: oneHook, edit: func(r *run.Run) {
+				isDry(r)
+				r.TargetUID = "target"
+			}, given: func(w *world) {
+				w.another(run.Running, func(r *run.Run) {
+					w.rehearses(r)
+					r.Plan, r.PlanUID, r.TargetUID = "other", "other-uid", "target"
+				})
+			}, phase: run.Succeeded, closed: "Ran manual",
+		},
+		"it is dry, and another plan's run holds its target": {
+			spec: oneHook, edit: func(r *run.Run) {
+				isDry(r)
+				r.TargetUID = "target"
+			}, waiting: run.WaitLock, said: "maint-run-nightly-0",
+			given: func(w *world) {
+				w.another(run.Running, func(r *run.Run) { r.Plan, r.PlanUID, r.TargetUID = "other", "other-uid", "target" })
+			},
+			then: func(w *world) {
+				w.cluster.Annotate(shop, "other", annotations.Resume, "maint-run-nightly-0")
 			}, phase: run.Succeeded, closed: "Ran manual",
 		},
 		"it is dry, and a run of its plan that would give way to another is at work": {
@@ -567,9 +590,16 @@ func (w *world) namespaceSays(name, key, value string) {
 	synctest.Wait()
 }
 
-// another puts an older run beside the one of the story, at a suspend.
 func isDry(r *run.Run) { r.Request.DryRun = true }
 
+// rehearses makes a run a dry run that takes its time.
+func (w *world) rehearses(r *run.Run) {
+	w.steps.does("pass long", notYet(time.Hour))
+	isDry(r)
+	r.Spec.Steps = []plan.Step{{Name: "long", Type: "webhook", Properties: map[string]any{"url": "https://example.org"}}}
+}
+
+// another puts an older run beside the one of the story, at a suspend if it has no steps.
 func (w *world) another(phase run.Phase, edit func(*run.Run)) run.Run {
 	w.Helper()
 	r := run.Run{
@@ -580,7 +610,9 @@ func (w *world) another(phase run.Phase, edit func(*run.Run)) run.Run {
 	if r.Plan == nightly {
 		r.Spec.ConcurrencyPolicy = w.specOf().ConcurrencyPolicy
 	}
-	r.Spec.Steps = []plan.Step{{Name: "hold", Type: "suspend"}}
+	if r.Spec.Steps == nil {
+		r.Spec.Steps = []plan.Step{{Name: "hold", Type: "suspend"}}
+	}
 	r.Spec = r.Spec.Defaulted()
 	if r.Plan != nightly {
 		cm := annotations.NewPlan(r.Namespace, r.Plan, "", "")
