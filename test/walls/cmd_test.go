@@ -38,6 +38,7 @@ func cmdRooms() map[string][]string {
 		"offline":    {"exit", "instant", "view", "factory", "source", "print"},
 		"report":     {"exit", "instant", "view", "factory", "completion", "source", "print"},
 		"restore":    {"exit", "instant", "view", "factory", "completion", "print"},
+		"adopt":      {"exit", "instant", "view", "factory"},
 		"image":      nil,
 		"setup":      {"exit", "image", "instant", "view", "factory", "print"},
 		"cmdtest":    {"view", "factory"},
