@@ -205,7 +205,7 @@ func (o *options) find(ctx context.Context, k *factory.Cluster) ([]*corev1.Confi
 		}
 		cm, err := k.ConfigMaps(k.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("there is no ConfigMap %s in namespace %s", name, k.Namespace)
+			return nil, fmt.Errorf("there is no ConfigMap %s in namespace %s%s", name, k.Namespace, o.instead(ctx, k, name))
 		}
 		if err != nil {
 			return nil, k.ReadError("read configmap/"+name, k.Namespace, err)
@@ -213,6 +213,15 @@ func (o *options) find(ctx context.Context, k *factory.Cluster) ([]*corev1.Confi
 		out = append(out, cm)
 	}
 	return out, nil
+}
+
+// instead names the record that was probably meant, or says where to look.
+func (o *options) instead(ctx context.Context, k *factory.Cluster, name string) string {
+	names, err := k.Names(ctx, "configmaps", k.Namespace, annotations.SignedKinds())
+	if near, ok := view.NearestName(name, names); err == nil && ok {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return "; " + o.Suggest().AdoptAll() + " shows which records of the agent have no valid signature"
 }
 
 func (o *options) sign(ctx context.Context, k *factory.Cluster, ring annotations.Keyring, cm *corev1.ConfigMap) error {

@@ -253,7 +253,7 @@ func TestNodesNamed(t *testing.T) {
 		{name: "by name, in order and each once", names: []string{"c", "node/a", "a"}, want: "a c"},
 		{name: "by labels", selector: corev1.LabelTopologyZone + "=x", want: "a b"},
 		{name: "all", want: "a b c worker-1 worker-2"},
-		{name: "labels that pick none", selector: "pool=gpu", err: "-l pool=gpu picks no node"},
+		{name: "labels that pick none", selector: "pool=gpu", err: "-l pool=gpu picks no node; 'kubectl get nodes --show-labels' shows which there are"},
 		{name: "one that is not there", names: []string{"a", "x"}, err: `there is no node "x"; 'kubectl get nodes' shows which there are; nothing was done`},
 		{name: "two that are not there", names: []string{"y", "a", "x"}, err: "there are no nodes x, y; 'kubectl get nodes' shows which there are; nothing was done"},
 		{name: "two that are misspelt", names: []string{"wroker-2", "wroker-1"}, err: `there are no nodes wroker-1, wroker-2; did you mean "worker-1", "worker-2"?; nothing was done`},

@@ -108,7 +108,7 @@ func (k *Cluster) nearNodes(ctx context.Context, missing []string) []string {
 func (k *Cluster) nodesPicked(ctx context.Context, selector string) ([]*corev1.Node, error) {
 	list, err := k.Nodes(ctx, selector)
 	if err == nil && len(list) == 0 {
-		return nil, fmt.Errorf("-l %s picks no node", selector)
+		return nil, fmt.Errorf("-l %s picks no node; 'kubectl get nodes --show-labels' shows which there are", selector)
 	}
 	return list, err
 }

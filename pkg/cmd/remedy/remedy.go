@@ -72,6 +72,9 @@ func (c Commands) ShowRestore(plan string) string { return c.line("restore show 
 // Adopt signs a record of the agent's.
 func (c Commands) Adopt(object string) string { return c.line("adopt %s", object) }
 
+// AdoptAll shows the records that have no valid signature.
+func (c Commands) AdoptAll() string { return c.line("adopt --all --dry-run=client") }
+
 // Allow permits change of an object for some time.
 func (c Commands) Allow(object string) string {
 	return c.line("allow %s --for 2h --reason …", object)
