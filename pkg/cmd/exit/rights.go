@@ -52,3 +52,21 @@ func NeedsRight(err error, verb, namespace string) error {
 	}
 	return WithHelp(err, RightBy(role+" with "+verb+" on "+strings.TrimSuffix(of.Kind+"."+of.Group, "."), namespace))
 }
+
+// loggedOut says in kubectl's words that the API server does not accept the credentials, and at what;
+// empty: another error.
+func loggedOut(err error) string {
+	var answer apierrors.APIStatus
+	if !apierrors.IsUnauthorized(err) || !errors.As(err, &answer) {
+		return ""
+	}
+	why := answer.Status().Message
+	text := "You must be logged in to the server (" + why + ")"
+	if doing := strings.TrimSuffix(strings.TrimSuffix(err.Error(), why), ": "); doing != "" {
+		text += ": " + doing
+	}
+	return text
+}
+
+// loginHelp is what a person whose credentials are not accepted does next.
+const loginHelp = "'kubectl auth whoami' tries your credentials, 'kubectl config get-contexts' lists other contexts"

@@ -50,3 +50,22 @@ func TestWhoLacksARightIsToldWhichRoleHasIt(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// kubectl's words come first, so that who searches for them finds what others say about them.
+func TestWhoseCredentialsAreNotAcceptedIsToldInKubectlsWords(t *testing.T) {
+	const help = "; 'kubectl auth whoami' tries your credentials, 'kubectl config get-contexts' lists other contexts"
+	plain := apierrors.NewUnauthorized("Unauthorized")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{plain, "error: You must be logged in to the server (Unauthorized)" + help},
+		{fmt.Errorf("list plans: %w", plain), "error: You must be logged in to the server (Unauthorized): list plans" + help},
+		{fmt.Errorf("list plans: %w", apierrors.NewUnauthorized("the server has asked for the client to provide credentials")), "error: You must be logged in to the server (the server has asked for the client to provide credentials): list plans" + help},
+		{fmt.Errorf("%w, so nothing was done", plain), "error: You must be logged in to the server (Unauthorized): Unauthorized, so nothing was done" + help},
+	} {
+		if got := Lines(c.err); !slices.Equal(got, []string{c.want}) {
+			t.Errorf("%q\nwant %q", got, c.want)
+		}
+	}
+}
