@@ -108,7 +108,7 @@ func TestTriggerWaitsUntilATokenWouldCount(t *testing.T) {
 		asked bool
 	}{
 		{name: "the agent looks at the plan", edit: unseen, becom: func(o *cmdtest.Cluster) { o.Stores("configmaps", cmdtest.Plan("orders", "")) }, err: "waiting for the agent: it has not looked at plan orders yet\n", asked: true},
-		{name: "the agent never looks at the plan", edit: unseen, code: 5, err: "waiting for the agent: it has not looked at plan orders yet\nerror: the agent does not look at plan orders: does it watch namespace shop?\n"},
+		{name: "the agent never looks at the plan", edit: unseen, code: 5, err: "waiting for the agent: it has not looked at plan orders yet\nerror: the agent does not look at plan orders, and nothing was asked: it is too old, or does not watch namespace shop; 'kubectl maint doctor' shows its version, and 'kubectl maint install --apply --namespace maint-system' upgrades it\n"},
 		{name: "the agent handles the other token", edit: pending, becom: func(o *cmdtest.Cluster) {
 			o.Stores("configmaps", cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Trigger, "theirs", annotations.StatusTrigger, "theirs")))
 		}, err: "waiting for the agent: an earlier trigger of plan orders is not handled yet: queued\n", asked: true},

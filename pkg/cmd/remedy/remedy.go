@@ -329,6 +329,11 @@ func (c Commands) Unfreeze(object string) string { return c.line("freeze %s --en
 // WhyNode says why the node of a message is not given.
 func (c Commands) WhyNode() string { return c.plain("why NODE") }
 
+// Upgrade says how to see the version of the agent of a namespace, and how to get a newer one.
+func Upgrade(c Commands, namespace string) string {
+	return c.DoctorAll() + " shows its version, and " + c.InstallIn(namespace) + " upgrades it"
+}
+
 // Given are the flags that a command was called with, as one that it suggests repeats them: each with
 // a space before it. Those of every command are left to ClusterFlags.
 func Given(flags *pflag.FlagSet, without ...string) string {
