@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/adopt"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/ask"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/doctor"
@@ -187,7 +188,7 @@ func groups(c *factory.Factory) []group {
 		{"Check", []*cobra.Command{write.NewLint(c), look.NewCheck(c), offline.NewSimulate(c), offline.NewRBAC(c), doctor.New(c)}},
 		{"Ask", []*cobra.Command{ask.NewTrigger(c), ask.NewRollback(c), ask.NewSkip(c), ask.NewUnskip(c), ask.NewPause(c), ask.NewResume(c), ask.NewApprove(c), ask.NewReject(c), ask.NewAbort(c), ask.NewRetry(c), override.NewAllow(c), override.NewFreeze(c), ask.NewHibernate(c), ask.NewWake(c), restore.New(c), node.NewDrain(c), node.NewRelease(c)}},
 		{"Look", []*cobra.Command{look.NewStatus(c), look.NewList(c), look.NewNext(c), report.NewHistory(c), report.NewReport(c), look.NewDescribe(c), logs.New(c), why.New(c), report.NewSavings(c), wait.New(c), offline.NewCalendar(c)}},
-		{"More", []*cobra.Command{setup.NewInstall(c), setup.NewUninstall(c), setup.NewAdopt(c), setup.NewVersion(c), setup.NewCompletion(), newOptions()}},
+		{"More", []*cobra.Command{setup.NewInstall(c), setup.NewUninstall(c), adopt.New(c), setup.NewVersion(c), setup.NewCompletion(), newOptions()}},
 	}
 }
 

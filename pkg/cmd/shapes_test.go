@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
@@ -186,10 +188,13 @@ func TestWhatScriptsGetIsOnThePageOfTheCommands(t *testing.T) {
 	seen := map[string]bool{}
 	for _, line := range printedLines() {
 		got := shapesWorld(t).Line(line + " -o json")
-		var value map[string]any
+		var value, asYAML map[string]any
 		if err := json.Unmarshal([]byte(got.Out), &value); err != nil {
 			t.Errorf("%s: %v: %+v", line, err, got)
 			continue
+		}
+		if err := yaml.Unmarshal([]byte(shapesWorld(t).Line(line+" -o yaml").Out), &asYAML); err != nil || !reflect.DeepEqual(asYAML, value) {
+			t.Errorf("%s: -o yaml has another value than -o json: %v, %s", line, err, cmp.Diff(value, asYAML))
 		}
 		kind, _ := value["kind"].(string)
 		checkShape(t, line, kind, kinds, kinds[kind], value, seen)

@@ -53,7 +53,7 @@ func (r Report) HTML() string {
 }
 
 func (r Report) page() page {
-	const day = "2006-01-02 15:04 MST"
+	const day = "Mon 2006-01-02 15:04 MST"
 	p := page{Span: r.From.UTC().Format(day) + " to " + r.To.UTC().Format(day), Total: TotalOf(r.Rows).String(), Bars: r.bars()}
 	p.Height = len(p.Bars) * barHeight
 	for _, row := range r.Rows {

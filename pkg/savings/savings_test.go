@@ -150,7 +150,7 @@ func TestThePageOfWhatSleepSaved(t *testing.T) {
 	}
 	r := Report{From: at(1, 0), To: at(8, 0), Rows: rows}
 	want := page{
-		Span: "2026-03-01 00:00 UTC to 2026-03-08 00:00 UTC", Total: "80.0 hours, 1.00 EUR, 1.50 USD", Height: 104,
+		Span: "Sun 2026-03-01 00:00 UTC to Sun 2026-03-08 00:00 UTC", Total: "80.0 hours, 1.00 EUR, 1.50 USD", Height: 104,
 		Bars: []bar{
 			{Plan: "shop/b", Text: "40.0 h", Y: 0, Width: 420},
 			{Plan: "shop/c", Text: "20.0 h", Y: 26, Width: 210},

@@ -126,8 +126,8 @@ func seconds(n int64) string {
 	return (time.Duration(n) * time.Second).String()
 }
 
-// stamp is an instant where a reader's zone is not known.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
+// stamp is an instant where a reader's zone is not known, in the form of tables.
+func stamp(t time.Time) string { return t.UTC().Format("Mon 2006-01-02 15:04 MST") }
 
 // Markdown is the report for a ticket or a wiki.
 func (r Report) Markdown() string {

@@ -58,7 +58,7 @@ const (
 
 // FailsBy says when a step fails that waits for something.
 func FailsBy(at time.Time) string {
-	return failsBy + at.UTC().Format(time.TimeOnly) + " UTC, the step fails"
+	return failsBy + at.UTC().Format(time.RFC3339) + ", the step fails"
 }
 
 // CleansTill says until when a cleanup waits for something.

@@ -107,7 +107,7 @@ func TestWhatWaitsForARightSaysSoAndItsDeadlineNamesIt(t *testing.T) {
 	}}
 	j, _ := Advance(r, NewJournal(r).Start(start), start, Signals{})
 	j = Note(r, j, "a", StepResult{Before: []byte(`{}`), Seen: Seen{Waits: "grant patch" + FailsBy(start)}}, start)
-	if got := j.Notice(); got != "step a waits: grant patch; unless that is so by 12:00:00 UTC, the step fails" {
+	if got := j.Notice(); got != "step a waits: grant patch; unless that is so by 2026-03-01T12:00:00Z, the step fails" {
 		t.Errorf("the run says %q", got)
 	}
 	at := start.Add(time.Minute)

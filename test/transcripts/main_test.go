@@ -45,7 +45,10 @@ func terminal(args []string) int {
 		return 2
 	}
 	cmd := exec.Command(args[1], args[2:]...)
-	cmd.Env = append(os.Environ(), "TERM=xterm")
+	cmd.Env = os.Environ()
+	if os.Getenv("TERM") == "" {
+		cmd.Env = append(cmd.Env, "TERM=xterm")
+	}
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: uint16(columns), Rows: 40})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -41,7 +41,6 @@ var ( //nolint:gochecknoglobals // compiled once
 	hosts    = regexp.MustCompile(`(\b(?:identity|pod)"?: "?)[\w.-]+`)
 	progress = regexp.MustCompile(`(YYYY-MM-DDThh:mm:ssZ plan [\w-]+: Active): .*`)
 	passing  = regexp.MustCompile(`(?m)^(?:! )?(?:YYYY-MM-DDThh:mm:ssZ (?:(?:run|step) [\w/-]+: (?:Pending|Running)(?: \(dry run\))?|[\w-]+: target [\w-]+: (?:Pending|Running)|plan [\w-]+: (?:Hibernating|WakingUp): .*|waiting for run [\w-]+(?:: .*)?)|waiting for \w+ of node/[\w-]+: .*)(?:\n|\z)`)
-	deadline = regexp.MustCompile(`\bunless that is so by \d\d:\d\d:\d\d UTC`)
 	columns  = regexp.MustCompile(`(\S) {3,}`)
 	digits   = regexp.MustCompile(`\d`)
 )
@@ -56,7 +55,6 @@ func (w *words) replace(text string) string {
 		zone := machine.FindStringSubmatch(s)[3]
 		return "YYYY-MM-DDThh:mm:ss" + digits.ReplaceAllString(zone, "0")
 	})
-	text = deadline.ReplaceAllString(text, "unless that is so by hh:mm:ss UTC")
 	dated := people.ReplaceAllStringFunc(text, date)
 	squeezed := dated != text && strings.Contains(dated, " hh:mm")
 	text = dated

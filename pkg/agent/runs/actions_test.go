@@ -225,7 +225,7 @@ func TestWhatARefusalMeansForAStep(t *testing.T) {
 		end     run.StepPhase // after 40 minutes
 	}{
 		"a right that is missing is believed after half a minute": {
-			answers: refusal(forbidden(executors.Failed, executors.ReasonForbidden)), early: run.StepRunning, waits: "unless that is so by 00:00:30 UTC, the step fails", end: run.StepFailed,
+			answers: refusal(forbidden(executors.Failed, executors.ReasonForbidden)), early: run.StepRunning, waits: "unless that is so by 2000-01-01T00:00:30Z, the step fails", end: run.StepFailed,
 		},
 		"a right that comes in time is no failure": {
 			answers: []answer{is(forbidden(executors.Failed, executors.ReasonForbidden)), is(forbidden(executors.Failed, executors.ReasonForbidden)), done()}, early: run.StepSucceeded, end: run.StepSucceeded,
@@ -239,7 +239,7 @@ func TestWhatARefusalMeansForAStep(t *testing.T) {
 				o.Anew = true
 				return o
 			}},
-			early: run.StepRunning, waits: "unless that is so by 00:00:30 UTC, the step fails", end: run.StepFailed,
+			early: run.StepRunning, waits: "unless that is so by 2000-01-01T00:00:30Z, the step fails", end: run.StepFailed,
 		},
 		"an admission's no is a failed attempt": {
 			answers: refusal(forbidden(executors.Failed, executors.ReasonDenied)), early: run.StepFailed, end: run.StepFailed,

@@ -108,7 +108,7 @@ func TestHibernateAndWake(t *testing.T) {
 		{row: row{name: "those of all namespaces", line: "hibernate -l maint.dev/kind -A --yes --for 3h", out: "hibernate-plan/shop/office held asleep until Fri 2026-11-20 22:00 EST (2026-11-21T03:00:00Z)\n  then it sleeps on by its schedule until Sat 2026-11-21 06:00 EST (2026-11-21T11:00:00Z)\n", wrote: held("asleep", "2026-11-21T03:00:00Z", "")}},
 		{row: row{name: "of two names one means nothing: nothing is written", line: "wake office ghost", code: 1, err: "error: there is no hibernate plan \"ghost\" in namespace shop; see 'kubectl maint list'\n"}},
 		{row: row{name: "a plan that runs and does not sleep", world: objects(cmdtest.Plan("orders", "")), line: "wake orders", code: 1, err: "error: shop/orders is a plan and no hibernate plan; see 'kubectl maint list'\n"}},
-		{row: row{name: "who may not write", line: "wake office", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write to shop/office: configmaps is forbidden: not for you\n"}},
+		{row: row{name: "who may not write", line: "wake office", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write to shop/office: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"}},
 		{row: row{name: "a paused plan: the hold stands, and is told to wait", notes: []string{annotations.Pause, "2026-11-22T00:00:00Z"}, line: "hibernate office", err: "plan office: paused until Sat 2026-11-21 19:00 EST (2026-11-22T00:00:00Z), in 24h0m; it keeps its present state meanwhile: 'kubectl maint resume office' ends that\n", out: "hibernate-plan/office held asleep until released with 'kubectl maint wake office --release'\n  its schedule is ignored until then\n", wrote: held("asleep", "", "")}},
 		{row: row{name: "a paused plan, for who would wait", notes: []string{annotations.Pause, "true"}, line: "wake office --wait", code: 3, err: "error: plan office: paused until resumed; it keeps its present state meanwhile: 'kubectl maint resume office' ends that; nothing was asked (without --wait the request is kept, and is carried out as soon as it can be)\n"}},
 		{row: row{name: "the cluster is paused, for who would wait", before: func(o *cmdtest.Cluster) {
@@ -181,7 +181,7 @@ func TestHibernateWaits(t *testing.T) {
 		},
 		{
 			name: "nobody takes it up", first: says("", "Active", ""), line: "hibernate office --wait", code: 5,
-			out: stands + "T plan office: Active\n", err: "error: the agent does not handle the request to plan office, which is kept: is it too old, or does it not watch namespace shop?\n",
+			out: stands + "T plan office: Active\n", err: "error: the agent does not handle the request to plan office, which is kept: it is too old, or does not watch namespace shop; 'kubectl maint doctor' shows its version, and 'kubectl maint install --apply --namespace maint-system' upgrades it\n",
 		},
 		{
 			name: "the time is over", first: says("", "Active", ""), line: "hibernate office --wait --timeout 5s", code: 124,

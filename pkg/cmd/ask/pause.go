@@ -307,7 +307,7 @@ func annotateNamespace(ctx context.Context, k *factory.Cluster, name string, dry
 		return fmt.Errorf("there is no namespace %q", name)
 	}
 	if err != nil {
-		return factory.Explain("read namespace "+name, err)
+		return k.ReadError("read namespace "+name, name, err)
 	}
 	c := wanted(ns)
 	if dry.Client() || c == nil {
@@ -322,8 +322,9 @@ func annotateNamespace(ctx context.Context, k *factory.Cluster, name string, dry
 	if err == nil {
 		dry.Wrote(written)
 	}
+	err = factory.WriteError("write to namespace "+name, "patch", name, err)
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%w\n--all is about the namespace itself; name plans to pause or resume single ones", factory.Explain("write to namespace "+name, err))
+		return fmt.Errorf("%w\n--all is about the namespace itself; name plans to pause or resume single ones", err)
 	}
-	return factory.Explain("write to namespace "+name, err)
+	return err
 }

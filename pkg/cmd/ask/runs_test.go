@@ -129,7 +129,7 @@ func TestAbort(t *testing.T) {
 		{name: "a plan instead of a run", line: "abort orders --yes", code: 1, err: "error: plan orders has no run: 'kubectl maint trigger orders' asks for one\n"},
 		{name: "another is aborted already", notes: []string{annotations.Abort, "maint-run-orders-b", annotations.Actor(annotations.Abort), "joe"}, world: objects(live(step)), line: "abort orders-a --yes", code: 3, err: "error: plan orders still has maint.dev/abort: maint-run-orders-b by joe, which the agent has not handled: try again in a moment, or remove that annotation\n"},
 		{name: "its plan was created again", world: objects(live(step)), before: func(o *cmdtest.Cluster) { o.Stores("configmaps", other) }, line: "abort orders-a --yes", code: 1, err: planIsGone},
-		{name: "who may not write", world: objects(live(step)), before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "abort orders-a --yes", code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you\n"},
+		{name: "who may not write", world: objects(live(step)), before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "abort orders-a --yes", code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"},
 		{
 			name: "to its end, which is as it was asked", world: objects(live(step)), line: "abort orders-a --yes --wait",
 			before: becoming(map[string]*corev1.ConfigMap{asks: ended("Aborted", cmdtest.Record("call", "webhook", run.StepFailed, cmdtest.Message("aborted")))}),

@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
@@ -348,7 +349,7 @@ func (o *triggerOptions) ready(ctx context.Context, k *factory.Cluster, cm *core
 			}
 		case <-late.C:
 			if !agent.IsLate(ctx) {
-				return nil, notReady(now, missing)
+				return nil, o.notReady(ctx, k, now, missing)
 			}
 			late.Reset(factory.SilentEvery)
 		}
@@ -369,9 +370,10 @@ func (o *triggerOptions) readyNow(ctx context.Context, k *factory.Cluster, cm *c
 	return "an earlier trigger of plan " + cm.Name + " is not handled yet" + view.Colon(instant.InText(cm.Annotations[annotations.StatusMessage], o.Zone))
 }
 
-func notReady(cm *corev1.ConfigMap, missing string) error {
+func (o *triggerOptions) notReady(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, missing string) error {
 	if cm.Annotations[annotations.StatusObserved] == "" {
-		return exit.Errorf(exit.CodeNoAgent, "the agent does not look at plan %s: does it watch namespace %s?", cm.Name, cm.Namespace)
+		agent, _ := o.Agent(ctx, k) // where it is not known, the default namespace is said
+		return exit.Errorf(exit.CodeNoAgent, "the agent does not look at plan %s, and nothing was asked: it is too old, or does not watch namespace %s; %s", cm.Name, cm.Namespace, remedy.Upgrade(o.Suggest(), agent.Namespace))
 	}
 	return exit.Errorf(exit.CodeNotNow, "%s; nothing was asked", missing)
 }

@@ -82,8 +82,8 @@ func TestTriggerRefusesWhatTheAgentWouldNotRun(t *testing.T) {
 		{name: "a plan that is paused for a while, in a namespace that is paused without an end, for who would wait", notes: []string{annotations.Pause, "2026-11-21T05:00:00Z"}, world: objects(cmdtest.Namespace("shop", annotations.Pause, "true")), line: "trigger orders --wait", code: 3, err: "error: plan orders is paused until Sat 2026-11-21 06:00 CET (2026-11-21T05:00:00Z); namespace shop is paused until somebody resumes it; nothing was asked (without --wait the run begins when all that has ended)\n"},
 		{name: "a plan that the agent calls invalid", notes: invalid, line: "trigger orders", code: 3, err: "error: plan orders is invalid, so it starts nothing: there is no step template hush; nothing was asked: see 'kubectl maint why orders'\n"},
 		{name: "no plan", line: "trigger ghost", code: 1, err: "error: there is no plan \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
-		{name: "who may not write, of a plan that is busy and paused", notes: []string{annotations.Pause, "true"}, world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "trigger orders", code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you\n"},
-		{name: "who may not write", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "trigger orders", code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you\n"},
+		{name: "who may not write, of a plan that is busy and paused", notes: []string{annotations.Pause, "true"}, world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "trigger orders", code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"},
+		{name: "who may not write", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "trigger orders", code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"},
 		{name: "another's token, written a moment before", before: func(o *cmdtest.Cluster) {
 			o.Conflicts("configmaps", func() {
 				o.Stores("configmaps", cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Trigger, "theirs")))
@@ -108,7 +108,7 @@ func TestTriggerWaitsUntilATokenWouldCount(t *testing.T) {
 		asked bool
 	}{
 		{name: "the agent looks at the plan", edit: unseen, becom: func(o *cmdtest.Cluster) { o.Stores("configmaps", cmdtest.Plan("orders", "")) }, err: "waiting for the agent: it has not looked at plan orders yet\n", asked: true},
-		{name: "the agent never looks at the plan", edit: unseen, code: 5, err: "waiting for the agent: it has not looked at plan orders yet\nerror: the agent does not look at plan orders: does it watch namespace shop?\n"},
+		{name: "the agent never looks at the plan", edit: unseen, code: 5, err: "waiting for the agent: it has not looked at plan orders yet\nerror: the agent does not look at plan orders, and nothing was asked: it is too old, or does not watch namespace shop; 'kubectl maint doctor' shows its version, and 'kubectl maint install --apply --namespace maint-system' upgrades it\n"},
 		{name: "the agent handles the other token", edit: pending, becom: func(o *cmdtest.Cluster) {
 			o.Stores("configmaps", cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Trigger, "theirs", annotations.StatusTrigger, "theirs")))
 		}, err: "waiting for the agent: an earlier trigger of plan orders is not handled yet: queued\n", asked: true},

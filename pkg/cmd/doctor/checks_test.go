@@ -91,7 +91,9 @@ func TestDoctorOfTheAgent(t *testing.T) {
 	const after = "ok       admission policies confine the agent's token\n"
 	diagnose(t, []diagnosis{
 		{name: "all is well", line: "doctor", world: installed()},
-		{name: "another version than this command", line: "doctor", world: append(quiet, beat(5*time.Second, "v0.0.9")), out: "ok       agent v0.0.9 in namespace maint-system, seen 5s ago; this command is v0.1.0\n" + heartbeat},
+		{name: "another version than this command", line: "doctor", world: append(quiet, beat(5*time.Second, "nightly")), out: "ok       agent nightly in namespace maint-system, seen 5s ago; this command is v0.1.0\n" + heartbeat},
+		{name: "an older version than this command", line: "doctor", world: append(quiet, beat(5*time.Second, "v0.0.9")), out: "ok       agent v0.0.9 in namespace maint-system, seen 5s ago; this command is v0.1.0: 'kubectl maint install --apply --namespace maint-system' upgrades the agent\n" + heartbeat},
+		{name: "a newer version than this command", line: "doctor", world: append(quiet, beat(5*time.Second, "v0.10.0-rc.1")), out: "ok       agent v0.10.0-rc.1 in namespace maint-system, seen 5s ago; this command is v0.1.0: 'kubectl krew upgrade maint' upgrades this command, or a newer archive does (docs/install.md)\n" + heartbeat},
 		{name: "half a minute ago is fresh", line: "doctor", world: append(quiet, beat(30*time.Second, "v0.1.0")), out: "ok       agent v0.1.0 in namespace maint-system, seen 30s ago\n" + heartbeat},
 		{
 			name: "longer ago is silence", line: "doctor", world: append(quiet, beat(31*time.Second, "v0.1.0")), code: 1, err: oneProblem,

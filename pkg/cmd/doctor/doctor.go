@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -192,10 +193,26 @@ func (o *options) agent(agent factory.AgentState, err error) {
 	case agent.Missing != "":
 		o.amiss(agent.Missing, view.NothingStarts)
 	case agent.Version != o.Version:
-		o.good("agent %s in namespace %s, seen %s ago; this command is %s", agent.VersionText(), agent.Namespace, instant.Approximate(max(o.Now().Sub(agent.Heartbeat), 0)), o.Version)
+		o.good("agent %s in namespace %s, seen %s ago; this command is %s%s", agent.VersionText(), agent.Namespace, instant.Approximate(max(o.Now().Sub(agent.Heartbeat), 0)), o.Version, o.older(agent))
 	default:
 		o.good("agent %s in namespace %s, seen %s ago", agent.VersionText(), agent.Namespace, instant.Approximate(max(o.Now().Sub(agent.Heartbeat), 0)))
 	}
+}
+
+// older says how to upgrade the older one of the agent and this command; empty: which that is, is not
+// known.
+func (o *options) older(agent factory.AgentState) string {
+	its, err := version.ParseSemantic(agent.Version)
+	ours, unread := version.ParseSemantic(o.Version)
+	switch {
+	case err != nil || unread != nil:
+		return ""
+	case its.LessThan(ours):
+		return ": " + o.Suggest().InstallIn(agent.Namespace) + " upgrades the agent"
+	case ours.LessThan(its):
+		return ": 'kubectl krew upgrade maint' upgrades this command, or a newer archive does (docs/install.md)"
+	}
+	return ""
 }
 
 // worstSkew is the clock difference from which on people who write times are misled (a guess).

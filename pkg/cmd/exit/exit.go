@@ -102,19 +102,21 @@ func CodeOf(err error) int {
 	return CodeUsage
 }
 
-// Lines are an error for people, one line for each of its errors. An error about rights begins as
-// kubectl's do. Advice follows the first line.
+// Lines are an error for people, one line for each of its errors. An error about rights or credentials
+// begins as kubectl's do. Advice follows the first line.
 func Lines(err error) []string {
-	head := "error: "
+	head, tail, text, known := "error: ", "", err.Error(), new(helped)
 	if apierrors.IsForbidden(err) {
 		head = "Error from server (Forbidden): "
 	}
-	tail, known := "", new(helped)
 	if errors.As(err, &known) {
 		tail = "; " + known.help
 	}
+	if said := loggedOut(err); said != "" {
+		text, tail = said, "; "+loginHelp
+	}
 	var out []string
-	for line := range strings.SplitSeq(err.Error(), "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		if line != "" {
 			out = append(out, head+line+tail)
 			head, tail = "error: ", ""

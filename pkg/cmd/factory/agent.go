@@ -279,10 +279,10 @@ func (a *AgentLiveness) WarnOfOutage() bool {
 	switch {
 	case why == nil && a.warned:
 		a.warned = false
-		a.c.Warn(fmt.Sprintf("the API server answers again (%s)", time.Now().Format(time.TimeOnly)))
+		a.c.Warn(fmt.Sprintf("the API server answers again (%s)", instant.Local(time.Now(), a.c.Zone)))
 	case why != nil && !a.warned && time.Since(since) >= outageAfter:
 		a.warned = true
-		a.c.Warn(fmt.Sprintf("since %s the API server does not answer, and what is shown may be old: %s", since.Format(time.TimeOnly), why))
+		a.c.Warn(fmt.Sprintf("since %s the API server does not answer, and what is shown may be old: %s", instant.Local(since, a.c.Zone), why))
 	}
 	return a.warned
 }

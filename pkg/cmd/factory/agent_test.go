@@ -23,6 +23,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 )
 
 // What ails an agent that never ran is said also where it is installed in another namespace.
@@ -203,7 +204,7 @@ func TestWhoWaitsIsToldThatTheAPIServerDoesNotAnswer(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusOK}, nil
 		}))
 		var said bytes.Buffer
-		f := &Factory{Env: Env{Now: time.Now, IOStreams: genericiooptions.IOStreams{ErrOut: &said}}}
+		f := &Factory{Env: Env{Now: time.Now, Zone: "Europe/Berlin", IOStreams: genericiooptions.IOStreams{ErrOut: &said}}}
 		a := f.WatchAgent(&Cluster{Kube: fake.NewClientset(beatOf(begun)), clock: clock})
 		for range 25 {
 			_, _ = server.RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil)) //nolint:bodyclose // there is none
@@ -212,7 +213,9 @@ func TestWhoWaitsIsToldThatTheAPIServerDoesNotAnswer(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		at := func(second int) string { return begun.Add(time.Duration(second) * time.Second).Format(time.TimeOnly) }
+		at := func(second int) string {
+			return instant.Local(begun.Add(time.Duration(second)*time.Second), "Europe/Berlin")
+		}
 		want := "warning: since " + at(10) + " the API server does not answer, and what is shown may be old: connection refused\n" +
 			"warning: the API server answers again (" + at(20) + ")\n"
 		if said.String() != want {

@@ -221,7 +221,13 @@ func (k *Cluster) ReadError(doing, namespace string, err error) error {
 	case namespace == "":
 		return exit.WithHelp(out, "-n NAMESPACE asks for one namespace alone")
 	}
-	return exit.WithHelp(out, fmt.Sprintf("the ClusterRole view in namespace %s would let you; 'kubectl auth can-i --list -n %s' shows what you may", namespace, namespace))
+	return exit.WithHelp(out, exit.RightBy("the ClusterRole view", namespace))
+}
+
+// WriteError is Explain for a write, or for what only who writes reads, in a namespace or, where it is
+// empty, in the whole cluster. Where a right is missing, it says which role has it.
+func WriteError(doing, verb, namespace string, err error) error {
+	return exit.NeedsRight(Explain(doing, err), verb, namespace)
 }
 
 // unconfigured is client-go's address of the API server without any configuration.

@@ -56,11 +56,11 @@ func (k *Cluster) Annotate(ctx context.Context, cm *corev1.ConfigMap, dry *DryRu
 			return nil
 		}
 		if !apierrors.IsConflict(refusal) {
-			return Explain(fmt.Sprintf("write to %s/%s", cm.Namespace, cm.Name), refusal)
+			return WriteError(fmt.Sprintf("write to %s/%s", cm.Namespace, cm.Name), "patch", cm.Namespace, refusal)
 		}
 		now, err := k.ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
 		if err != nil {
-			return Explain("read again what somebody changed meanwhile", err)
+			return k.ReadError("read again what somebody changed meanwhile", cm.Namespace, err)
 		}
 		if now.UID != cm.UID {
 			return fmt.Errorf("%s/%s was deleted and created again meanwhile: look at it and ask again", cm.Namespace, cm.Name)

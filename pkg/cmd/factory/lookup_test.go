@@ -188,6 +188,35 @@ func TestWhoMayNotReadIsToldWhatWouldHelp(t *testing.T) {
 	}
 }
 
+// Who lacks a right to write is told so, too.
+func TestWhoMayNotWriteIsToldWhatWouldHelp(t *testing.T) {
+	o, k := clusterOf(t, cmdtest.Plan("orders", ""), cmdtest.Node("a"))
+	for _, resource := range []string{"configmaps", "nodes"} {
+		o.Forbids("patch", resource, "")
+	}
+	o.Forbids("get", "secrets", "")
+	cm, err := k.Plan(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pause := factory.Change{annotations.Pause: factory.Value("true")}
+	plan := k.Annotate(t.Context(), cm, &factory.DryRun{}, func(*corev1.ConfigMap) (factory.Change, error) { return pause, nil })
+	_, node := k.AnnotateNode(t.Context(), cmdtest.Node("a"), &factory.DryRun{}, func(*corev1.Node) (factory.Change, error) { return pause, nil })
+	_, key := factoryOf().Keyring(t.Context(), k)
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{plan, "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may"},
+		{node, "Error from server (Forbidden): write to node a: nodes is forbidden: not for you; a ClusterRole with patch on nodes would let you; 'kubectl auth can-i --list' shows what you may"},
+		{key, "Error from server (Forbidden): read the agent's key: secrets is forbidden: not for you; a Role with get on secrets in namespace maint-system would let you; 'kubectl auth can-i --list -n maint-system' shows what you may"},
+	} {
+		if got := strings.Join(exit.Lines(c.err), "\n"); got != c.want {
+			t.Errorf("%s\nwant %s", got, c.want)
+		}
+	}
+}
+
 func TestADocumentOfAnotherKindSaysWhatItIs(t *testing.T) {
 	_, k := clusterOf(t, cmdtest.Policy("night", "{}"), cmdtest.Plan("orders", ""))
 	if _, err := k.Plan(t.Context(), "night"); cmdtest.ErrText(err) != "shop/night is a policy and no plan; see 'kubectl maint list'" {
@@ -224,7 +253,7 @@ func TestNodesNamed(t *testing.T) {
 		{name: "by name, in order and each once", names: []string{"c", "node/a", "a"}, want: "a c"},
 		{name: "by labels", selector: corev1.LabelTopologyZone + "=x", want: "a b"},
 		{name: "all", want: "a b c worker-1 worker-2"},
-		{name: "labels that pick none", selector: "pool=gpu", err: "-l pool=gpu picks no node"},
+		{name: "labels that pick none", selector: "pool=gpu", err: "-l pool=gpu picks no node; 'kubectl get nodes --show-labels' shows which there are"},
 		{name: "one that is not there", names: []string{"a", "x"}, err: `there is no node "x"; 'kubectl get nodes' shows which there are; nothing was done`},
 		{name: "two that are not there", names: []string{"y", "a", "x"}, err: "there are no nodes x, y; 'kubectl get nodes' shows which there are; nothing was done"},
 		{name: "two that are misspelt", names: []string{"wroker-2", "wroker-1"}, err: `there are no nodes wroker-1, wroker-2; did you mean "worker-1", "worker-2"?; nothing was done`},

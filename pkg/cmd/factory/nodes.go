@@ -36,7 +36,7 @@ func unreadNode(doing string, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return out
 	}
-	return exit.WithHelp(out, "a ClusterRole with get, list and watch on nodes would let you; 'kubectl auth can-i --list' shows what you may")
+	return exit.WithHelp(out, exit.RightBy("a ClusterRole with get, list and watch on nodes", ""))
 }
 
 // NodesNamed are the nodes that a command line names or selects, by name. All that do not exist are
@@ -108,7 +108,7 @@ func (k *Cluster) nearNodes(ctx context.Context, missing []string) []string {
 func (k *Cluster) nodesPicked(ctx context.Context, selector string) ([]*corev1.Node, error) {
 	list, err := k.Nodes(ctx, selector)
 	if err == nil && len(list) == 0 {
-		return nil, fmt.Errorf("-l %s picks no node", selector)
+		return nil, fmt.Errorf("-l %s picks no node; 'kubectl get nodes --show-labels' shows which there are", selector)
 	}
 	return list, err
 }
@@ -164,14 +164,14 @@ func (k *Cluster) AnnotateNode(ctx context.Context, n *corev1.Node, dry *DryRun,
 			return nil
 		}
 		if !apierrors.IsConflict(refusal) && !apierrors.IsInvalid(refusal) { // another uid is reported as invalid
-			return Explain("write to node "+n.Name, refusal)
+			return WriteError("write to node "+n.Name, "patch", "", refusal)
 		}
 		now, err := k.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err) || err == nil && now.UID != n.UID:
 			return fmt.Errorf("node %s was deleted, or created again, meanwhile: look at it and ask again", n.Name)
 		case err != nil:
-			return Explain("read again what somebody changed meanwhile", err)
+			return unreadNode("read again what somebody changed meanwhile", err)
 		case apierrors.IsInvalid(refusal):
 			return Explain("write to node "+n.Name, refusal)
 		}

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
@@ -25,10 +26,11 @@ type feed struct {
 	heals   *time.Timer // clears the trouble when it is not repeated
 	turned  bool        // the model has not got the latest trouble
 	over    bool
+	zone    string // of the times that are shown
 	news    chan struct{}
 }
 
-func newFeed() *feed { return &feed{news: make(chan struct{}, 1)} }
+func newFeed(zone string) *feed { return &feed{zone: zone, news: make(chan struct{}, 1)} }
 
 // wake must be called with mu held.
 func (f *feed) wake() {
@@ -70,14 +72,14 @@ const healed = 45 * time.Second
 
 // broke notes that a watch is interrupted.
 func (f *feed) broke(err error) {
-	at := time.Now().Format(time.TimeOnly)
+	at := instant.Local(time.Now(), f.zone)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.heals == nil {
 		f.heals = time.AfterFunc(healed, f.heal)
 	}
 	f.heals.Reset(healed)
-	f.trouble, f.turned = "at "+at+" the API server did not answer; what is shown may be old: "+err.Error(), true
+	f.trouble, f.turned = "the API server did not answer ("+at+"); what is shown may be old: "+err.Error(), true
 	f.wake()
 }
 

@@ -16,7 +16,7 @@ import (
 func pumped(t *testing.T, tell func(f *feed)) (out []tea.Msg) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
-		f := newFeed()
+		f := newFeed("UTC")
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -69,19 +69,19 @@ func TestATroubleStandsUntilNothingIsHeardOfItAnyMore(t *testing.T) {
 		f.mu.Unlock()
 		time.Sleep(time.Minute)
 	})
-	if len(got) != 3 || got[2] != troubleMsg("") {
+	if want := troubleMsg("the API server did not answer (Sat 2000-01-01 00:00 UTC); what is shown may be old: connection refused"); len(got) != 3 || got[0] != want || got[2] != troubleMsg("") {
 		t.Errorf("%q", got)
 	}
 }
 
 func TestWhatEndsBeforeItShowsAnythingHasNotBegun(t *testing.T) {
-	f := newFeed()
+	f := newFeed("UTC")
 	f.notice("warning: x")
 	f.end()
 	if f.begun() {
 		t.Error("it has begun")
 	}
-	f = newFeed()
+	f = newFeed("UTC")
 	f.show(nil)
 	f.end()
 	if !f.begun() {
@@ -91,7 +91,7 @@ func TestWhatEndsBeforeItShowsAnythingHasNotBegun(t *testing.T) {
 
 // An empty line on standard error takes no notice away.
 func TestANoticeHasWords(t *testing.T) {
-	f := newFeed()
+	f := newFeed("UTC")
 	for _, text := range []string{"", " \n", "warning: the agent is silent\n"} {
 		if n, err := (noticer{f}).Write([]byte(text)); n != len(text) || err != nil {
 			t.Error(n, err)

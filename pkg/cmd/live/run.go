@@ -87,7 +87,7 @@ func (s *session) run(ctx context.Context, follow Follow) error {
 	inner, leave := context.WithCancel(ctx)
 	defer leave()
 	s.ctx = inner
-	f := newFeed()
+	f := newFeed(s.c.Zone)
 	k := s.k.In("")
 	k.Broken = f.broke
 	ended := make(chan error, 1)
@@ -221,7 +221,7 @@ func (s *session) open(id int, c command) tea.Cmd {
 		s.mu.Lock()
 		s.stops[id] = stop
 		s.mu.Unlock()
-		f := newFeed()
+		f := newFeed(s.c.Zone)
 		env := s.within()
 		env.Show, env.Out, env.ErrOut = f.show, f, noticer{f}
 		go f.pump(id, s.program.Send)

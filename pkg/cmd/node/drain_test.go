@@ -89,7 +89,7 @@ func TestDrainAsks(t *testing.T) {
 	o.Maint("drain", "a", "b", "--force").Is(t, cmdtest.Printed{Code: 0, Out: "node/a unchanged: " + cmdtest.Jane + " asks for it already\nnode/b unchanged: " + cmdtest.Jane + " asks for it already\n", Err: ""})
 	o.Maint("drain", "d", "--requestor", "disk-swap", "--dry-run").Is(t, cmdtest.Printed{Code: 0, Out: "node/d requested for disk-swap (dry run)\n", Err: ""})
 	o.Has("d", map[string]string{annotations.RequestPrefix + "gpu": ""})
-	o.Maint("drain", "-l", "pool=none", "--yes").Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "error: -l pool=none picks no node\n"})
+	o.Maint("drain", "-l", "pool=none", "--yes").Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "error: -l pool=none picks no node; 'kubectl get nodes --show-labels' shows which there are\n"})
 	o.User = ""
 	o.Maint("drain", "d", "--yes").Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "error: the API server does not say who you are: name the requestor with --requestor\n"})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/live"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -100,7 +101,8 @@ func (w *nodeWait) follow(ctx context.Context) error {
 			case w.agent.IsLate(ctx):
 				silent.Reset(factory.SilentEvery)
 			default:
-				return exit.Errorf(exit.CodeNoAgent, "the agent writes nothing about %s: it is too old, or watches only one namespace; %s", view.NodeWords(w.asked.names), w.asked.left)
+				agent, _ := w.c.Agent(ctx, w.k) // where it is not known, the default namespace is said
+				return exit.Errorf(exit.CodeNoAgent, "the agent writes nothing about %s: it is too old, or watches only one namespace; %s; %s", view.NodeWords(w.asked.names), remedy.Upgrade(w.c.Suggest(), agent.Namespace), w.asked.left)
 			}
 		}
 	}

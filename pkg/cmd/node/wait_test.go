@@ -58,7 +58,7 @@ func TestDrainDoesNotWaitForAnAgentThatIsTooOld(t *testing.T) {
 	w := newNodeWait(&factory.Factory{Env: env}, &factory.Cluster{Kube: fake.NewClientset(node)}, cmdtest.Jane, []*corev1.Node{node})
 	w.settled, w.asked.expected, w.asked.left, w.reportTimeout = w.drained, "{}", "the request stays", time.Millisecond
 	err := w.run(t.Context())
-	if want := "the agent writes nothing about node a: it is too old, or watches only one namespace; the request stays"; exit.CodeOf(err) != exit.CodeNoAgent || cmdtest.ErrText(err) != want {
+	if want := "the agent writes nothing about node a: it is too old, or watches only one namespace; 'kubectl maint doctor' shows its version, and 'kubectl maint install --apply --namespace maint-system' upgrades it; the request stays"; exit.CodeOf(err) != exit.CodeNoAgent || cmdtest.ErrText(err) != want {
 		t.Errorf("%d, %v", exit.CodeOf(err), err)
 	}
 }

@@ -434,6 +434,14 @@ type found struct {
 // String names the object as the lists print it.
 func (f found) String() string { return f.kind + "/" + f.meta.GetName() }
 
+// grantedIn is the namespace in which a role lets people write to the object: a namespace is in itself.
+func (f found) grantedIn() string {
+	if f.info.Mapping.Resource.Resource == "namespaces" {
+		return f.meta.GetName()
+	}
+	return f.meta.GetNamespace()
+}
+
 // find resolves a policy or a plan of either kind by its name, and everything else by KIND/NAME as
 // kubectl does.
 func (o *overrideOptions) find(ctx context.Context, k *factory.Cluster) (found, error) {
@@ -498,5 +506,5 @@ func (o *overrideOptions) write(ctx context.Context, f found, c factory.Change) 
 		o.Wrote(written)
 	}
 	_ = ctx // the builder's client has none
-	return factory.Explain("write to "+f.String(), err)
+	return factory.WriteError("write to "+f.String(), "patch", f.grantedIn(), err)
 }

@@ -154,5 +154,5 @@ func (v Printer) Asked(a *nodes.Asked) string {
 	if a == nil || a.Gone || a.Status == nil {
 		return v.Warn(view.RequestWords(a))
 	}
-	return fmt.Sprintf("%s for %s%s", v.Phase(string(a.Status.Phase)), instant.Approximate(v.Now.Sub(a.Status.Since)), view.Colon(v.Told(a.Status.Reason)))
+	return fmt.Sprintf("%s %s%s", v.Phase(string(a.Status.Phase)), v.lasts(a.Status.Since), view.Colon(v.Told(a.Status.Reason)))
 }

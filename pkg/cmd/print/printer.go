@@ -17,7 +17,7 @@ type Printer struct {
 	Name  string // of the plugin, for suggested commands
 	Now   time.Time
 	Zone  string
-	Fixed bool // When leaves out the distance from now, which grows old
+	Fixed bool // When leaves out the distance from now, which grows old, and ages are instants
 
 	elsewhere string // the namespace that suggested commands name; empty: none
 	cluster   string // flags that choose the cluster; empty: none
@@ -51,6 +51,14 @@ func (v Printer) When(t time.Time) string {
 		return fmt.Sprintf("%s, in %s", v.Both(t), instant.Approximate(t.Sub(v.Now)))
 	}
 	return fmt.Sprintf("%s, %s ago", v.Both(t), instant.Approximate(v.Now.Sub(t)))
+}
+
+// lasts says for how long something has been so, or since when.
+func (v Printer) lasts(since time.Time) string {
+	if v.Fixed {
+		return "since " + v.Both(since)
+	}
+	return "for " + instant.Approximate(v.Now.Sub(since))
 }
 
 // Told is a message of the agent with its instants in the zone.

@@ -21,7 +21,7 @@ func (v Printer) RunHead(r view.Run) string {
 	case j.Phase.Ended():
 		return phase + v.took(j) + view.Colon(v.Told(j.Message)) + v.leftBehind(r)
 	case j.StartedAt != nil:
-		return fmt.Sprintf("%s for %s, %d of %d steps done%s", phase, instant.Approximate(v.Now.Sub(*j.StartedAt)), p.Done, p.Total, view.Colon(v.Told(cmp.Or(r.AnswersSaid(), v.ending(r)))))
+		return fmt.Sprintf("%s %s, %d of %d steps done%s", phase, v.lasts(*j.StartedAt), p.Done, p.Total, view.Colon(v.Told(cmp.Or(r.AnswersSaid(), v.ending(r)))))
 	}
 	return phase + view.Colon(v.Told(j.Message))
 }

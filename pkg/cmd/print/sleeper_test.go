@@ -387,7 +387,7 @@ func TestValuesForScripts(t *testing.T) {
 		{"an empty one is no null", "json", "{\n    \"apiVersion\": \"maint.dev/v1alpha1\",\n    \"items\": [],\n    \"kind\": \"ThingList\"\n}\n", func(o *Values, out *bytes.Buffer) error {
 			return Items(o, out, "ThingList", []body(nil), func(body) string { return "" })
 		}},
-		{"its items have their kind, and no apiVersion", "jsonpath={.apiVersion} {.kind} {.items[0].kind} {.items[0].apiVersion}{.items[0].n}", "maint.dev/v1alpha1 ThingList Thing 1", func(o *Values, out *bytes.Buffer) error {
+		{"its items have neither kind nor apiVersion", "jsonpath={.apiVersion} {.kind} {.items[0].kind} {.items[0].apiVersion}{.items[0].n}", "maint.dev/v1alpha1 ThingList  1", func(o *Values, out *bytes.Buffer) error {
 			return Items(o, out, "ThingList", []body{{1}}, func(body) string { return "" })
 		}},
 		{"what is emitted in columns has one line of headers", "custom-columns=N:.n", "N\n1\n1\n", func(o *Values, out *bytes.Buffer) error {

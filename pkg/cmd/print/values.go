@@ -87,7 +87,7 @@ func (o *Values) Lines() bool { return o.Format() == "" }
 
 // Value is a value for scripts.
 type Value struct {
-	Kind string // empty: the body has its own kind
+	Kind string // empty: the body has its own kind, or none
 	Name string // printed by -o name; empty: it has none
 	Body any
 	// Plain omits apiVersion, for an item that is not an object by itself.
@@ -227,8 +227,8 @@ func JSON(w io.Writer, value any) error {
 	return err
 }
 
-// Items prints a list whose items are not objects: -o json prints them without kind and apiVersion.
-// name is printed by -o name.
+// Items prints a list whose items are no objects: they have neither kind nor apiVersion. name is
+// printed by -o name.
 func Items[T any](o *Values, w io.Writer, kind string, items []T, name func(T) string) error {
 	if items == nil {
 		items = []T{}
@@ -241,7 +241,7 @@ func Items[T any](o *Values, w io.Writer, kind string, items []T, name func(T) s
 	}
 	values := []Value{}
 	for _, item := range items {
-		values = append(values, Value{Kind: strings.TrimSuffix(kind, "List"), Name: name(item), Body: item, Plain: true})
+		values = append(values, Value{Name: name(item), Body: item, Plain: true})
 	}
 	return printList(w, o.flags, kind, values)
 }

@@ -72,6 +72,9 @@ func (c Commands) ShowRestore(plan string) string { return c.line("restore show 
 // Adopt signs a record of the agent's.
 func (c Commands) Adopt(object string) string { return c.line("adopt %s", object) }
 
+// AdoptAll shows the records that have no valid signature.
+func (c Commands) AdoptAll() string { return c.line("adopt --all --dry-run=client") }
+
 // Allow permits change of an object for some time.
 func (c Commands) Allow(object string) string {
 	return c.line("allow %s --for 2h --reason …", object)
@@ -325,6 +328,11 @@ func (c Commands) Unfreeze(object string) string { return c.line("freeze %s --en
 
 // WhyNode says why the node of a message is not given.
 func (c Commands) WhyNode() string { return c.plain("why NODE") }
+
+// Upgrade says how to see the version of the agent of a namespace, and how to get a newer one.
+func Upgrade(c Commands, namespace string) string {
+	return c.DoctorAll() + " shows its version, and " + c.InstallIn(namespace) + " upgrades it"
+}
 
 // Given are the flags that a command was called with, as one that it suggests repeats them: each with
 // a space before it. Those of every command are left to ClusterFlags.

@@ -39,6 +39,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 	inNamespace := map[string]string{
 		"Abort":          "'kubectl maint abort x'",
 		"Adopt":          "'kubectl maint adopt x'",
+		"AdoptAll":       "'kubectl maint adopt --all --dry-run=client'",
 		"ShowRestore":    "'kubectl maint restore show x'",
 		"Allow":          "'kubectl maint allow x --for 2h --reason …'",
 		"Ask":            "'kubectl maint rollback x --to xx'",

@@ -347,7 +347,7 @@ func read(ctx context.Context, k *factory.Cluster, was *corev1.ConfigMap) (*core
 	case apierrors.IsNotFound(err) || err == nil && cm.UID != was.UID:
 		return nil, exit.Errorf(exit.CodeNotNow, "the restore data %s was deleted meanwhile: all targets of its plan are awake", was.Name)
 	case err != nil:
-		return nil, factory.Explain("read configmap/"+was.Name, err)
+		return nil, k.ReadError("read configmap/"+was.Name, was.Namespace, err)
 	}
 	return cm, nil
 }

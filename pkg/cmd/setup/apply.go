@@ -92,10 +92,8 @@ func (a *applier) read(ctx context.Context, all []*unstructured.Unstructured) (o
 		got, err := to.Get(ctx, u.GetName(), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-		case apierrors.IsForbidden(err):
-			return nil, exit.WithHelp(factory.Explain("read "+named(u), err), "an installation has objects of the whole cluster: ask an admin of the cluster to run it")
 		case err != nil:
-			return nil, factory.Explain("read "+named(u), err)
+			return nil, installError("read "+named(u), err)
 		default:
 			live[keyOf(u)] = got
 		}
@@ -240,7 +238,16 @@ func (a *applier) remove(ctx context.Context, live *unstructured.Unstructured) (
 	if apierrors.IsNotFound(err) {
 		err = nil
 	}
-	return c, factory.Explain("delete "+named(live), err)
+	return c, installError("delete "+named(live), err)
+}
+
+// installError is Explain for the objects of an installation.
+func installError(doing string, err error) error {
+	out := factory.Explain(doing, err)
+	if !exit.LacksRight(err) {
+		return out
+	}
+	return exit.WithHelp(out, "an installation has objects of the whole cluster: ask an admin of the cluster to run it")
 }
 
 // apply is a server-side apply. It is forced: fields of other owners are left out of the
@@ -253,7 +260,7 @@ func apply(ctx context.Context, to dynamic.ResourceInterface, config *unstructur
 	force := true
 	got, err := to.Patch(ctx, config.GetName(), types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: annotations.ManagerCLI, Force: &force, DryRun: dryRun})
 	if err != nil {
-		return nil, factory.Explain("apply "+named(config), err)
+		return nil, installError("apply "+named(config), err)
 	}
 	return got, nil
 }

@@ -303,7 +303,7 @@ func (o *uninstallOptions) conditions(ctx context.Context, k *factory.Cluster) e
 	}
 	for _, n := range list {
 		if err := o.conditionsOf(ctx, k, n); err != nil {
-			return factory.Explain("end the conditions of node "+n.Name+" (the agent is removed; uninstall again goes on with them)", err)
+			return installError("end the conditions of node "+n.Name+" (the agent is removed; uninstall again goes on with them)", err)
 		}
 	}
 	return nil
@@ -447,7 +447,7 @@ func (o *uninstallOptions) disown(ctx context.Context, a *applier, objects []*un
 			}
 			patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:null,%q:null},"labels":{"app.kubernetes.io/managed-by":null}}}`, u.GetUID(), helmRelease, helmNamespace)
 			if _, err := to.Patch(ctx, u.GetName(), types.MergePatchType, []byte(patch), o.Options()); err != nil && !apierrors.IsNotFound(err) {
-				return factory.Explain("take "+named(u)+" out of the release of Helm", err)
+				return installError("take "+named(u)+" out of the release of Helm", err)
 			}
 		}
 		fmt.Fprintf(o.Out, "%s taken out of Helm's release %s%s\n", named(u), u.GetAnnotations()[helmRelease], o.Mark())
@@ -475,7 +475,7 @@ func (o *uninstallOptions) deleted(name string, del, get func() error) error {
 	switch err := do(); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		return factory.Explain(doing+name, err)
+		return installError(doing+name, err)
 	default:
 		o.removed++
 		fmt.Fprintf(o.Out, "%s deleted%s\n", name, o.Mark())

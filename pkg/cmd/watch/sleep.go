@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/live"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
@@ -63,7 +64,7 @@ func followSleep(ctx context.Context, c *factory.Factory, k *factory.Cluster, pl
 				return err
 			}
 		case <-silent.C:
-			if err := f.silent(); err != nil && !agent.IsLate(ctx) {
+			if err := f.silent(ctx, k); err != nil && !agent.IsLate(ctx) {
 				return err
 			}
 		}
@@ -134,11 +135,12 @@ func (a Awaited) at(s view.Sleeper) (done bool, failure string) {
 }
 
 // silent says that the agent has not reacted for too long.
-func (f *sleepFollower) silent() error {
+func (f *sleepFollower) silent(ctx context.Context, k *factory.Cluster) error {
 	for _, a := range f.plans {
 		cm := f.seen.ConfigMap(a.Object.Namespace, a.Object.Name)
 		if cm != nil && cm.UID == a.Object.UID && cm.Annotations[a.Key] != a.Value {
-			return exit.Errorf(exit.CodeNoAgent, "the agent does not handle the request to plan %s, which is kept: is it too old, or does it not watch namespace %s?", cm.Name, cm.Namespace)
+			agent, _ := f.c.Agent(ctx, k) // where it is not known, the default namespace is said
+			return exit.Errorf(exit.CodeNoAgent, "the agent does not handle the request to plan %s, which is kept: it is too old, or does not watch namespace %s; %s", cm.Name, cm.Namespace, remedy.Upgrade(f.c.Suggest(), agent.Namespace))
 		}
 	}
 	return nil

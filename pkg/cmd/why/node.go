@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -127,8 +128,8 @@ func noRoom(of string, bears map[string]string, needs int) (obstacle, bool) {
 	}
 	largest := slices.MaxFunc(slices.Sorted(maps.Keys(bears)), func(a, b string) int { return cmp.Compare(len(bears[a]), len(bears[b])) })
 	return obstacle{
-		fmt.Sprintf("the annotations of %s have %d of at most %d bytes: the API server refuses what the agent writes there", of, has, annotations.MaxBytes),
-		fmt.Sprintf("remove what fills them: the largest is %s with %d bytes; the agent tries again every half minute", largest, len(bears[largest])),
+		what:   fmt.Sprintf("the annotations of %s have %d of at most %d bytes: the API server refuses what the agent writes there", of, has, annotations.MaxBytes),
+		remedy: fmt.Sprintf("remove what fills them: the largest is %s with %d bytes; the agent tries again every half minute", largest, len(bears[largest])),
 	}, true
 }
 
@@ -189,8 +190,11 @@ func (q nodeQuestion) uncordon(v print.Printer, n nodes.Node) string {
 }
 
 func (a *nodeAnswer) add(what, remedy string) {
-	a.obstacles = append(a.obstacles, obstacle{what, remedy})
+	a.obstacles = append(a.obstacles, obstacle{what: what, remedy: remedy})
 }
+
+// until says when the last obstacle is over by itself; nil: that is not known.
+func (a *nodeAnswer) until(at *time.Time) { a.obstacles[len(a.obstacles)-1].until = at }
 
 func (a *nodeAnswer) stands(format string, args ...any) {
 	a.standing = append(a.standing, fmt.Sprintf(format, args...))
@@ -258,6 +262,7 @@ func (q nodeQuestion) waiting(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 		what = fmt.Sprintf("%s: %s (the limits are not known here: %v)", a.Request.Requestor, view.RequestWords(&a), q.rules.unread)
 	}
 	out.add(what, q.remedy(v, n, a.Request.Requestor, wait))
+	out.until(q.opensAt(n, wait))
 }
 
 // limited says whether a wait is due to the limits over all maintenance.
@@ -303,6 +308,7 @@ func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r 
 		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s", who, view.Colon(v.Told(r.Message))), "fix it; the next run of the plan goes on with it, or "+q.uncordon(v, n))
 	case waits && (q.rules.unread == nil || !limited(wait.Reason)):
 		out.add(who+": "+v.Told(wait.Message), q.remedy(v, n, r.Claimant(), wait))
+		out.until(q.opensAt(n, wait))
 	default:
 		out.add(who+" has not begun it"+view.Colon(v.Told(r.Message)), "it comes when its rollout gets to it")
 	}
@@ -360,8 +366,17 @@ func (q nodeQuestion) limit(name string) string {
 // clocksAgree is what ends a doubt of the agent's clock.
 const clocksAgree = "it goes on when the clocks of the agent and the API server agree again"
 
+// opensAt is when a gate opens for which something waits; nil: it waits for something else, or nobody
+// knows.
+func (q nodeQuestion) opensAt(n nodes.Node, wait nodes.Wait) *time.Time {
+	if wait.Reason != nodes.WaitClosed || q.rules.doubt != "" || n.Gate.Permitted {
+		return nil
+	}
+	return cmp.Or(wait.Next, n.Gate.Next)
+}
+
 func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) string {
-	text, next := "it stays so until somebody changes it", cmp.Or(wait.Next, n.Gate.Next)
+	text, next := "it stays so until somebody changes it", q.opensAt(n, wait)
 	if q.rules.doubt != "" {
 		return clocksAgree
 	}
@@ -369,7 +384,7 @@ func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) stri
 	case n.Gate.Permitted: // for work that takes less time
 		text = "it begins once the window is long enough for the step's estimate"
 	case next != nil:
-		text = "permitted from " + v.Both(*next) + ", in " + instant.Approximate(next.Sub(v.Now))
+		text = "permitted from " + v.When(*next)
 	}
 	switch {
 	case n.Gate.Cluster:
@@ -501,7 +516,7 @@ func (o *whyOptions) whyNode(ctx context.Context, k *factory.Cluster, s view.Sub
 		fmt.Fprintf(o.ErrOut, "warning: %v; only what the agent wrote about the requests is known\n", err)
 		return o.reportNode(s, o.toldOf(ctx, k, agent, s.Name))
 	}
-	answer := q.answer(print.New(o.Env, o.Zone))
+	answer := q.answer(o.printer(o.Zone))
 	if q.rules.unread != nil && answer.byLimits {
 		fmt.Fprintf(o.ErrOut, "warning: the limits maxParallelOperations, maxUnavailable and zoneLimit are not known: %v\n", q.rules.unread)
 	}
@@ -519,7 +534,7 @@ func (o *whyOptions) toldOf(ctx context.Context, k *factory.Cluster, agent facto
 		o.Warn(fmt.Sprintf("read node %s: %v", name, err))
 		return out
 	}
-	q, v, n := nodeQuestion{agent: agent, bears: object.Annotations}, print.New(o.Env, o.Zone), annotations.Node(object)
+	q, v, n := nodeQuestion{agent: agent, bears: object.Annotations}, o.printer(o.Zone), annotations.Node(object)
 	_, q.rules = readRules(ctx, k, agent.Namespace)
 	q.fullNode(&out, n, nodes.Ranking{})
 	for _, a := range n.Asked {
@@ -625,9 +640,9 @@ func (o *whyOptions) permits(s view.Subject) string {
 func (o *whyOptions) reportNodeValue(s view.Subject, answer nodeAnswer) error {
 	found := answer.obstacles
 	if v := s.Verdict(o.Now()); !v.Permitted {
-		found = append([]obstacle{{"change is not permitted: " + instant.InText(v.Reason, s.Zone), o.opens(s)}}, found...)
+		found = append([]obstacle{{what: "change is not permitted: " + instant.InText(v.Reason, s.Zone), remedy: o.opens(s), until: openFrom(v)}}, found...)
 	}
-	if err := o.printWhy(s.Kind, s.Namespace, s.Name, answer.standing, found); err != nil {
+	if err := o.printWhy(explain(s.Kind, s.Namespace, s.Name, answer.standing), found); err != nil {
 		return err
 	}
 	return ended(found)

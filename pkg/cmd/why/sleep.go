@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
@@ -28,8 +28,11 @@ type whySleeper struct {
 	found []obstacle
 }
 
+// until says when the last obstacle is over by itself; nil: that is not known.
+func (w *whySleeper) until(at *time.Time) { w.found[len(w.found)-1].until = at }
+
 func (w *whySleeper) add(what, format string, args ...any) {
-	w.found = append(w.found, obstacle{what, fmt.Sprintf(format, args...)})
+	w.found = append(w.found, obstacle{what: what, remedy: fmt.Sprintf(format, args...)})
 }
 
 // whySleep says why a HibernatePlan sleeps or is awake, and what would change that.
@@ -38,7 +41,7 @@ func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent fac
 	if err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: %v; whether restore data is missing is not known\n", err)
 	}
-	w := &whySleeper{whyOptions: o, sleeper: s, v: print.New(o.Env, s.Zone()), named: s.Name}
+	w := &whySleeper{whyOptions: o, sleeper: s, v: o.printer(s.Zone()), named: s.Name}
 	if agent.Missing != "" {
 		w.found = append(w.found, nobodyActs(agent))
 	}
@@ -78,6 +81,7 @@ func (w *whySleeper) wishes() {
 	switch {
 	case w.want.By == hibernate.ByHold:
 		w.add(intent.SomebodyHolds+": "+view.HoldWords(w.sleeper.Hold, w.v.Both)+print.ByOf(w.sleeper.Object, annotations.HoldState), "%s; %s", w.Suggest().ReleaseHold(w.named), w.v.Then(w.sleeper))
+		w.until(w.sleeper.Hold.Until)
 	case w.want.By == hibernate.BySkip:
 		w.add("these off-hours are skipped"+print.ByOf(w.sleeper.Object, annotations.Skip), "%s", w.Suggest().Unskip(w.named))
 	case w.want.Why != hibernate.InOffHours && w.want.Why != hibernate.Outside:
@@ -93,6 +97,7 @@ func (w *whySleeper) paused() {
 		case p.Of != "":
 			for _, n := range w.v.PauseNeeds(p) {
 				w.add(n.About+" "+n.What+"; the plan keeps its present state", "%s", n.Remedy)
+				w.until(p.Until)
 			}
 		default:
 			until := "until somebody resumes it"
@@ -100,6 +105,7 @@ func (w *whySleeper) paused() {
 				until = "until " + w.v.Both(*p.Until)
 			}
 			w.add("it is paused "+until+", and keeps its present state"+print.ByOf(w.sleeper.Object, annotations.Pause), "%s", w.Suggest().Resume(w.named))
+			w.until(p.Until)
 		}
 	}
 }
@@ -129,7 +135,8 @@ func (w *whySleeper) beginning() {
 	case !verdict.Ready:
 		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "%s", notReady(verdict))
 	case verdict.Until != nil:
-		w.add("no sleep may begin: "+w.v.Told(verdict.Why()), "it may from %s on, in %s", w.v.Both(*verdict.Until), instant.Approximate(verdict.Until.Sub(w.Now())))
+		w.add("no sleep may begin: "+w.v.Told(verdict.Why()), "it may from %s", w.v.When(*verdict.Until))
+		w.until(verdict.Until)
 	default:
 		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "it stays so until somebody changes it")
 	}
@@ -163,6 +170,7 @@ func (w *whySleeper) comes(next hibernate.Window, verdict schedule.Verdict) {
 		w.add(what+w.v.Told(verdict.Reason), "it stays so until somebody changes it")
 	case !next.End.IsZero() && !verdict.Until.Before(next.End):
 		w.add(what+w.v.Told(verdict.Why()), "it may from %s on", w.v.Both(*verdict.Until))
+		w.until(verdict.Until)
 	}
 }
 
@@ -239,7 +247,11 @@ func (w *whySleeper) reportValue() error {
 		}
 		next = append(next, "by hand: "+w.other())
 	}
-	if err := w.printWhy(annotations.KindHibernatePlan, w.sleeper.Namespace, w.sleeper.Name, w.standing(), w.found, next...); err != nil {
+	var at *time.Time
+	if w.sleeper.Table != nil {
+		at = w.sleeper.NextChange(w.Now()).At
+	}
+	if err := w.printWhy(explain(annotations.KindHibernatePlan, w.sleeper.Namespace, w.sleeper.Name, w.standing()).then(next, at), w.found); err != nil {
 		return err
 	}
 	return ended(w.found)

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -79,7 +80,10 @@ func (o *whyOptions) Validate() error {
 }
 
 // obstacle is one obstacle, and what would remove it.
-type obstacle struct{ what, remedy string }
+type obstacle struct {
+	what, remedy string
+	until        *time.Time // when it is over by itself; nil: it is not, or that is not known
+}
 
 // Run prints the obstacles, then what comes next.
 func (o *whyOptions) Run(ctx context.Context) error {
@@ -116,7 +120,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v := o.printer(s)
+	v := o.printer(s.Zone)
 	alone := leftAlone(&p, v)
 	if slices.ContainsFunc(p.Active, rollsThroughNodes) {
 		o.nodes, _ = k.Nodes(ctx, "") // whoever may not list nodes does without
@@ -346,7 +350,7 @@ func (o *whyOptions) reportValue(p view.Plan, v print.Printer, a answer) error {
 			standing = append(standing, said)
 		}
 	}
-	if err := o.printWhy(annotations.KindPlan, p.Object.Namespace, p.Object.Name, standing, a.list, whatNext(p, v, a.ask)...); err != nil {
+	if err := o.printWhy(explain(annotations.KindPlan, p.Object.Namespace, p.Object.Name, standing).then(whatNext(p, v, a.ask), nextAt(p)), a.list); err != nil {
 		return err
 	}
 	return ended(a.list)
@@ -413,25 +417,40 @@ func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 	return append(triggers, "by hand: "+v.Suggest().Trigger(p.Object.Name))
 }
 
+// nextAt is the next slot of a plan; nil: none is known.
+func nextAt(p view.Plan) *time.Time {
+	next := p.Decision.Status.Next
+	if next == nil || p.Deleting {
+		return nil
+	}
+	at := trigger.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, next.At, next.Index)
+	return &at
+}
+
 // triggerHelps says whether a run that is asked for now would begin by itself: at once, or
 // when a window opens.
 func (o *whyOptions) triggerHelps(s view.Subject, p view.Plan) bool {
 	_, invalid := falseCondition(p, "Valid")
 	_, unready := falseCondition(p, "Ready")
-	if p.Deleting || p.Decision.Status.WaitsFor != "" || keepsOut(p, o.printer(s)) != "" || len(p.Faults)+len(p.Gone) > 0 || invalid || unready || s.PauseAt(o.Now()).On || o.printer(s).Frozen(p.Intent) != "" {
+	if p.Deleting || p.Decision.Status.WaitsFor != "" || keepsOut(p, o.printer(s.Zone)) != "" || len(p.Faults)+len(p.Gone) > 0 || invalid || unready || s.PauseAt(o.Now()).On || o.printer(s.Zone).Frozen(p.Intent) != "" {
 		return false
 	}
 	v := s.Gate.Verdict(o.Now())
 	return v.Permitted || v.Ready && v.Until != nil && !v.Cause.Namespace
 }
 
-func (o *whyOptions) printer(s view.Subject) print.Printer { return print.New(o.Env, s.Zone) }
+// printer prints in a zone; for scripts without ages, which differ with every answer.
+func (o *whyOptions) printer(zone string) print.Printer {
+	v := print.New(o.Env, zone)
+	v.Fixed = !o.out.Lines()
+	return v
+}
 
 // obstacles are in the order in which the core asks: invalid, not ready, paused, window, busy, skip.
 // A run does what its plan said when it was asked for: what it needs is told of an invalid plan, too.
 func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentState, v print.Printer) []obstacle {
 	if s.Deleting {
-		return []obstacle{{view.NamespaceGoes + ": nothing begins in it, and changes by runs are not put back", o.Suggest().DescribeNamespace(s.Namespace) + " tells what it still waits for"}}
+		return []obstacle{{what: view.NamespaceGoes + ": nothing begins in it, and changes by runs are not put back", remedy: o.Suggest().DescribeNamespace(s.Namespace) + " tells what it still waits for"}}
 	}
 	var out []obstacle
 	if agent.Missing != "" {
@@ -452,7 +471,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	}
 	out = append(out, o.leftovers(p, v)...)
 	if refused := p.Decision.Status.Refused; refused != "" {
-		out = append(out, obstacle{v.Told(refused), "make room, or fix what refuses it; it is tried again every half minute, and at once when the plan changes"})
+		out = append(out, obstacle{what: v.Told(refused), remedy: "make room, or fix what refuses it; it is tried again every half minute, and at once when the plan changes"})
 	}
 	if said, is := condition(p, "RunStuck", metav1.ConditionTrue); is && len(view.AllLeftAlone(p.Object)) == 0 {
 		hand := "fix or remove what refuses it; an immutable ConfigMap can only be deleted, and its finalizer removed by hand"
@@ -462,10 +481,10 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		case stuck.HasNoOpenEntry(said, ""):
 			hand = "nothing else helps: a resume or an approval of it begins nothing"
 		}
-		out = append(out, obstacle{v.Told(said), hand})
+		out = append(out, obstacle{what: v.Told(said), remedy: hand})
 	}
 	if ignored, is := labelReturns(p); is {
-		out = append(out, obstacle{ignored, "it stays so until somebody changes it; " + o.Suggest().Trigger(p.Object.Name) + " asks without the label"})
+		out = append(out, obstacle{what: ignored, remedy: "it stays so until somebody changes it; " + o.Suggest().Trigger(p.Object.Name) + " asks without the label"})
 	}
 	return append(out, o.runObstacles(p, v)...)
 }
@@ -482,7 +501,7 @@ func leftAlone(p *view.Plan, v print.Printer) (out []obstacle) {
 		if stuck.ToLabel(all[name]) {
 			hand = "the agent goes on with it then"
 		}
-		out = append(out, obstacle{v.Told(all[name]), hand})
+		out = append(out, obstacle{what: v.Told(all[name]), remedy: hand})
 	}
 	p.Active = slices.DeleteFunc(slices.Clone(p.Active), func(r view.Run) bool { return all[r.Run.Name] != "" })
 	return out
@@ -491,14 +510,14 @@ func leftAlone(p *view.Plan, v print.Printer) (out []obstacle) {
 // invalid says why nothing of a plan begins, whatever is permitted.
 func (o *whyOptions) invalid(p view.Plan, v print.Printer) (out []obstacle) {
 	for _, f := range p.Faults {
-		out = append(out, obstacle{"the plan is invalid: " + f.String(), "fix it; " + o.Suggest().Lint() + " tells all faults"})
+		out = append(out, obstacle{what: "the plan is invalid: " + f.String(), remedy: "fix it; " + o.Suggest().Lint() + " tells all faults"})
 	}
 	if c, bad := falseCondition(p, "Valid"); bad && len(out) == 0 { // what only the agent can see: its templates, its configuration
 		hand := "fix it; " + o.Suggest().Describe(p.Object.Name) + " tells all"
 		if strings.Contains(c, ledger.Unwritten) {
 			hand = unwritten(p.Object)
 		}
-		out = append(out, obstacle{"the plan is invalid: " + v.Told(c), hand})
+		out = append(out, obstacle{what: "the plan is invalid: " + v.Told(c), remedy: hand})
 	}
 	return out
 }
@@ -513,13 +532,13 @@ func unwritten(cm *corev1.ConfigMap) string {
 func (o *whyOptions) notReady(p view.Plan, v print.Printer) (out []obstacle) {
 	goesOn := "it goes on by itself when that is there; " + o.Suggest().Doctor(p.Object.Name) + " checks all that it needs"
 	if c, bad := falseCondition(p, "Ready"); bad {
-		out = append(out, obstacle{"the plan is not ready: " + v.Told(c), goesOn})
+		out = append(out, obstacle{what: "the plan is not ready: " + v.Told(c), remedy: goesOn})
 	}
 	for _, gone := range p.Gone {
-		out = append(out, obstacle{"no run can begin: " + gone, goesOn})
+		out = append(out, obstacle{what: "no run can begin: " + gone, remedy: goesOn})
 	}
 	for _, f := range p.Intent.Faults {
-		out = append(out, obstacle{"annotation " + f.String(), "write it anew, or take it away"})
+		out = append(out, obstacle{what: "annotation " + f.String(), remedy: "write it anew, or take it away"})
 	}
 	return out
 }
@@ -530,12 +549,12 @@ func (o *whyOptions) gateObstacle(s view.Subject, p view.Plan, v print.Printer) 
 	if verdict.Permitted {
 		return nil
 	}
-	found := obstacle{"change is not permitted: " + v.Told(verdict.Why()), "it stays so until somebody changes it"}
+	found := obstacle{what: "change is not permitted: " + v.Told(verdict.Why()), remedy: "it stays so until somebody changes it", until: openFrom(verdict)}
 	switch {
 	case !verdict.Ready:
 		found.remedy = notReady(verdict)
 	case verdict.Until != nil:
-		found.remedy = "permitted from " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(o.Now()))
+		found.remedy = "permitted from " + v.When(*verdict.Until)
 	}
 	if hand := o.lift(s, p); hand != "" {
 		found.remedy += "; or " + hand
@@ -549,6 +568,14 @@ func (o *whyOptions) gateObstacle(s view.Subject, p view.Plan, v print.Printer) 
 	return []obstacle{found}
 }
 
+// openFrom is when a closed gate opens by itself; nil: it does not, or that is not known.
+func openFrom(v schedule.Verdict) *time.Time {
+	if !v.Ready {
+		return nil
+	}
+	return v.Until
+}
+
 // leftovers are what earlier runs changed and could not put back.
 func (o *whyOptions) leftovers(p view.Plan, v print.Printer) (out []obstacle) {
 	if p.Ledger == nil {
@@ -559,7 +586,7 @@ func (o *whyOptions) leftovers(p view.Plan, v print.Printer) (out []obstacle) {
 		if left.Before == nil { // nobody can tell whether it is as it was
 			hand = "look at it, and then acknowledge it"
 		}
-		out = append(out, obstacle{v.Told(left.Said()), hand + ": " + o.Suggest().Resume(left.Run)})
+		out = append(out, obstacle{what: v.Told(left.Said()), remedy: hand + ": " + o.Suggest().Resume(left.Run)})
 	}
 	return out
 }
@@ -589,7 +616,7 @@ func notReady(v schedule.Verdict) string {
 
 // nobodyActs says that no agent runs.
 func nobodyActs(agent factory.AgentState) obstacle {
-	return obstacle{"no agent is at work: " + agent.Missing, view.NothingStarts}
+	return obstacle{what: "no agent is at work: " + agent.Missing, remedy: view.NothingStarts}
 }
 
 // lift are the commands that end what somebody set for a time, where nothing else is in the way then;
@@ -657,7 +684,7 @@ func policyOf(s view.Subject, p view.Plan, cause schedule.Cause) policy.PolicyRe
 func (o *whyOptions) pauseObstacles(s view.Subject, p view.Plan, v print.Printer) []obstacle {
 	var out []obstacle
 	if p.Intent.Pause.Holds(o.Now()) {
-		out = append(out, obstacle{"the plan is paused " + v.Pause(p), o.Suggest().Resume(s.Name)})
+		out = append(out, obstacle{what: "the plan is paused " + v.Pause(p), remedy: o.Suggest().Resume(s.Name), until: p.Intent.Pause.Until})
 	}
 	for _, above := range s.Pauses[:len(s.Pauses)-1] {
 		if above.Holds(o.Now()) {
@@ -665,14 +692,14 @@ func (o *whyOptions) pauseObstacles(s view.Subject, p view.Plan, v print.Printer
 			if above.Of == annotations.WholeCluster {
 				hand = o.Suggest().ResumeCluster()
 			}
-			out = append(out, obstacle{v.PauseAbove(above), hand})
+			out = append(out, obstacle{what: v.PauseAbove(above), remedy: hand, until: above.Until})
 		}
 	}
 	if skip := v.Skipped(p.Object, p.Intent.Skip); skip != "" {
-		out = append(out, obstacle{"slots are skipped: " + strings.ReplaceAll(skip, "\n", ", "), o.Suggest().Unskip(s.Name)})
+		out = append(out, obstacle{what: "slots are skipped: " + strings.ReplaceAll(skip, "\n", ", "), remedy: o.Suggest().Unskip(s.Name), until: p.Intent.Skip.Until})
 	}
 	if p.Skipped != "" {
-		out = append(out, obstacle{"slots are skipped: all, " + view.SkipSaid(p.Skipped, p.Spec), o.Suggest().In(s.Namespace).TakeAnnotation(p.Spec.Target.String(), p.Skipped)})
+		out = append(out, obstacle{what: "slots are skipped: all, " + view.SkipSaid(p.Skipped, p.Spec), remedy: o.Suggest().In(s.Namespace).TakeAnnotation(p.Spec.Target.String(), p.Skipped)})
 	}
 	return out
 }
@@ -684,20 +711,20 @@ func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 		if p.Decision.Status.WaitsForDry {
 			remedy += "; " + o.Suggest().Abort(name) + " ends it, which changes nothing"
 		}
-		out = append(out, obstacle{p.Decision.Status.Waiting, remedy})
+		out = append(out, obstacle{what: p.Decision.Status.Waiting, remedy: remedy})
 	}
 	for _, l := range p.Active {
 		for _, answer := range l.Answers {
-			out = append(out, obstacle{l.Named() + ": " + v.Told(answer.String()), "it is kept until an agent does; nobody has to say it again"})
+			out = append(out, obstacle{what: l.Named() + ": " + v.Told(answer.String()), remedy: "it is kept until an agent does; nobody has to say it again"})
 		}
 		switch open := view.Questions(l); {
 		case l.AnswerTo("") != nil || l.Said("aborted") != nil:
 		case l.Journal.Phase == run.Pending && len(open) > 0:
-			out = append(out, obstacle{l.Named() + " " + v.Told(awaited(l)), o.Suggest().Answer(open[0])})
+			out = append(out, obstacle{what: l.Named() + " " + v.Told(awaited(l)), remedy: o.Suggest().Answer(open[0])})
 		case l.Journal.Phase == run.Pending && l.Journal.Waiting != "":
 			out = append(out, o.waitObstacle(l, v))
 		case l.Journal.HeldSince != nil && len(open) == 0: // else the steps that ask are told below
-			out = append(out, obstacle{l.Named() + " is held between two steps: " + v.Told(l.Journal.Message), "it goes on by itself then; " + o.Suggest().Abort(l.Run.Name) + " ends it"})
+			out = append(out, obstacle{what: l.Named() + " is held between two steps: " + v.Told(l.Journal.Message), remedy: "it goes on by itself then; " + o.Suggest().Abort(l.Run.Name) + " ends it"})
 		}
 		if !view.Unclaimed(p.Object, l.Run.Name) {
 			out = append(out, o.stepObstacles(l, v)...)
@@ -727,7 +754,7 @@ func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 		deadline := trigger.StartsAt(l.Run.Spec, l.Run.Namespace, l.Run.Plan, *l.Run.Request.Slot, l.Run.Request.Schedule).Add(l.Run.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
 		remedy += "; after " + v.Both(deadline) + " its slot is Missed"
 	}
-	return obstacle{trigger.Waits(l.Named(), v.Told(l.Journal.Message)), remedy}
+	return obstacle{what: trigger.Waits(l.Named(), v.Told(l.Journal.Message)), remedy: remedy}
 }
 
 // stepObstacles are the steps that go on only when somebody says so, and a retry
@@ -735,26 +762,26 @@ func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 	var out []obstacle
 	if at := l.Journal.RetryAt; at != nil && at.After(v.Now) {
-		out = append(out, obstacle{l.Named() + " is to be tried again: " + v.Told(l.Journal.Message), "it begins by itself at " + v.Both(*at)})
+		out = append(out, obstacle{what: l.Named() + " is to be tried again: " + v.Told(l.Journal.Message), remedy: "it begins by itself at " + v.Both(*at), until: at})
 	}
 	if l.Said("resumed") == nil && l.Said("aborted") == nil {
 		out = append(out, o.suspendObstacles(l, v)...)
 	}
 	full := rollout.Of(l, o.nodes, v.Now, v.Suggest())
 	for _, f := range full {
-		out = append(out, obstacle{f.Said(l), f.Remedy()})
+		out = append(out, obstacle{what: f.Said(l), remedy: f.Remedy()})
 	}
 	for _, rec := range l.Journal.Steps {
 		switch {
 		case slices.ContainsFunc(full, func(f rollout.Full) bool { return f.Path == rec.Path }):
 		case rec.Waits != "":
-			out = append(out, obstacle{"step " + rec.Path + " of " + l.Named() + " waits: " + v.Told(rec.Waits), "it goes on by itself when that is given"})
+			out = append(out, obstacle{what: "step " + rec.Path + " of " + l.Named() + " waits: " + v.Told(rec.Waits), remedy: "it goes on by itself when that is given"})
 		case rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning && strings.Contains(rec.Message, run.NodesWait):
-			out = append(out, obstacle{"step " + rec.Path + " of " + l.Named() + ": " + v.Told(rec.Message), "it goes on by itself when a node is free; " + o.Suggest().WhyNode() + " says what keeps one"})
+			out = append(out, obstacle{what: "step " + rec.Path + " of " + l.Named() + ": " + v.Told(rec.Message), remedy: "it goes on by itself when a node is free; " + o.Suggest().WhyNode() + " says what keeps one"})
 		case rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning && strings.Contains(rec.Message, "; "+workflow.NextWouldTake):
-			out = append(out, obstacle{"step " + rec.Path + " of " + l.Named() + " waits: " + v.Told(rec.Message), "it goes on by itself in the next window; a longer window, or a smaller estimate in the plan, lets later runs begin more nodes"})
+			out = append(out, obstacle{what: "step " + rec.Path + " of " + l.Named() + " waits: " + v.Told(rec.Message), remedy: "it goes on by itself in the next window; a longer window, or a smaller estimate in the plan, lets later runs begin more nodes"})
 		case view.WaitsForAnswer(rec) && slices.Contains(view.Questions(l), l.Run.Name+"/"+rec.Path):
-			out = append(out, obstacle{fmt.Sprintf("step %s of %s %s", rec.Path, l.Named(), v.Told(view.ApprovalWords(l.Run, rec.Path, rec.Message))), o.Suggest().Answer(l.Run.Name + "/" + rec.Path)})
+			out = append(out, obstacle{what: fmt.Sprintf("step %s of %s %s", rec.Path, l.Named(), v.Told(view.ApprovalWords(l.Run, rec.Path, rec.Message))), remedy: o.Suggest().Answer(l.Run.Name + "/" + rec.Path)})
 		}
 	}
 	return out
@@ -767,15 +794,15 @@ func (o *whyOptions) suspendObstacles(l view.Run, v print.Printer) []obstacle {
 	resume, j := o.Suggest().Resume(l.Run.Name), l.Journal
 	if said := j.DriftMessage(); said != "" && j.HeldSince == nil && j.End == nil && l.Run.Spec.OnDrift != plan.DriftIgnore { // else its message says so
 		hand := "it goes on when that is as the step left it; " + resume + " accepts the change" + view.Prefix(", and ", v.EndsSuspend(l)) + "; " + o.Suggest().Abort(l.Run.Name) + " ends it"
-		out = append(out, obstacle{l.Named() + " begins no further step: " + v.Told(said), hand})
+		out = append(out, obstacle{what: l.Named() + " begins no further step: " + v.Told(said), remedy: hand})
 	}
 	for _, rec := range view.Suspends(l) {
 		what := l.Named() + " is suspended at step " + rec.Path
 		switch {
 		case rec.ResumeAt == nil:
-			out = append(out, obstacle{what, resume})
+			out = append(out, obstacle{what: what, remedy: resume})
 		case rec.ResumeAt.After(v.Now):
-			out = append(out, obstacle{what + " until " + v.When(*rec.ResumeAt), "it goes on by itself then; " + resume + " ends the step before"})
+			out = append(out, obstacle{what: what + " until " + v.When(*rec.ResumeAt), remedy: "it goes on by itself then; " + resume + " ends the step before", until: rec.ResumeAt})
 		}
 	}
 	return out

@@ -425,11 +425,8 @@ func (o *scheduleOptions) apply(ctx context.Context, k *factory.Cluster) (*corev
 	if apierrors.IsConflict(err) {
 		return nil, fmt.Errorf("plan %s is kept by somebody else (Git?): change it there: %w", cm.Name, err)
 	}
-	if apierrors.IsForbidden(err) {
-		return nil, exit.WithHelp(factory.Explain("write plan "+cm.Name, err), fmt.Sprintf("the ClusterRole edit in namespace %s would let you; 'kubectl auth can-i --list -n %s' shows what you may", k.Namespace, k.Namespace))
-	}
 	if err != nil {
-		return nil, factory.Explain("write plan "+cm.Name, err)
+		return nil, factory.WriteError("write plan "+cm.Name, "patch", k.Namespace, err)
 	}
 	got.TypeMeta, got.ManagedFields = cm.TypeMeta, nil
 	return got, nil

@@ -1,4 +1,5 @@
-package setup
+// Package adopt holds the command that signs the agent's own records that have no valid signature.
+package adopt
 
 import (
 	"context"
@@ -18,7 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
-type adoptOptions struct {
+type options struct {
 	*factory.Factory
 	factory.DryRun
 	factory.Consent
@@ -28,9 +29,9 @@ type adoptOptions struct {
 	faults  exit.Faults
 }
 
-// NewAdopt signs objects of the agent that do not count.
-func NewAdopt(c *factory.Factory) *cobra.Command {
-	o := &adoptOptions{Factory: c}
+// New is the command adopt.
+func New(c *factory.Factory) *cobra.Command {
+	o := &options{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "adopt OBJECT...",
 		Short: "Sign the agent's own records that have no valid signature",
@@ -55,13 +56,13 @@ restore data from deleted namespaces, names what it cannot sign, and exits with 
 }
 
 // Complete takes the names.
-func (o *adoptOptions) Complete(_ *cobra.Command, args []string) error {
+func (o *options) Complete(_ *cobra.Command, args []string) error {
 	o.names = args
 	return nil
 }
 
 // Validate checks the flags.
-func (o *adoptOptions) Validate() error {
+func (o *options) Validate() error {
 	o.DryRun.Check(&o.faults)
 	if o.all == (len(o.names) > 0) {
 		o.faults.Add("name the objects, or give --all")
@@ -70,7 +71,7 @@ func (o *adoptOptions) Validate() error {
 }
 
 // Run shows the objects, asks, and signs them.
-func (o *adoptOptions) Run(ctx context.Context) error {
+func (o *options) Run(ctx context.Context) error {
 	k, err := o.Connect()
 	if err != nil {
 		return err
@@ -116,7 +117,7 @@ func (o *adoptOptions) Run(ctx context.Context) error {
 
 // show says what objects make the agent do. Those that cannot be read are left out, if nobody named
 // them: one tenant's must not keep the others from being signed.
-func (o *adoptOptions) show(due []*corev1.ConfigMap) ([]*corev1.ConfigMap, error) {
+func (o *options) show(due []*corev1.ConfigMap) ([]*corev1.ConfigMap, error) {
 	var out []*corev1.ConfigMap
 	for _, cm := range due {
 		what, err := view.Contents(cm, o.Zone)
@@ -136,14 +137,14 @@ func (o *adoptOptions) show(due []*corev1.ConfigMap) ([]*corev1.ConfigMap, error
 	return out, nil
 }
 
-func (o *adoptOptions) skip(err error) {
+func (o *options) skip(err error) {
 	o.skipped++
 	fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
 }
 
 // due are the objects that do not count: those without a valid signature, and restore data of an
 // earlier sleep that was named, which becomes data of the present one.
-func (o *adoptOptions) due(ctx context.Context, k *factory.Cluster, ring annotations.Keyring, found []*corev1.ConfigMap) ([]*corev1.ConfigMap, error) {
+func (o *options) due(ctx context.Context, k *factory.Cluster, ring annotations.Keyring, found []*corev1.ConfigMap) ([]*corev1.ConfigMap, error) {
 	var out []*corev1.ConfigMap
 	for _, cm := range found {
 		counts := ring.Check(cm) == nil
@@ -174,7 +175,7 @@ func lastSleep(ctx context.Context, k *factory.Cluster, plan string) (*ledger.La
 		return nil, nil
 	}
 	if err != nil {
-		return nil, factory.Explain("read configmap/"+plan, err)
+		return nil, k.ReadError("read configmap/"+plan, k.Namespace, err)
 	}
 	kept, err := k.Ledger(ctx, cm)
 	if err != nil || kept.Head == nil {
@@ -184,12 +185,12 @@ func lastSleep(ctx context.Context, k *factory.Cluster, plan string) (*ledger.La
 }
 
 // find returns the objects that are named, or all of the agent's in the namespace.
-func (o *adoptOptions) find(ctx context.Context, k *factory.Cluster) ([]*corev1.ConfigMap, error) {
+func (o *options) find(ctx context.Context, k *factory.Cluster) ([]*corev1.ConfigMap, error) {
 	var out []*corev1.ConfigMap
 	if o.all {
 		list, err := k.ConfigMaps(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.SignedKinds()})
 		if err != nil {
-			return nil, factory.Explain("list what the agent wrote", err)
+			return nil, k.ReadError("list what the agent wrote", k.Namespace, err)
 		}
 		for i := range list.Items {
 			if _, err := annotations.ReadRescued(&list.Items[i]); err != nil {
@@ -204,23 +205,32 @@ func (o *adoptOptions) find(ctx context.Context, k *factory.Cluster) ([]*corev1.
 		}
 		cm, err := k.ConfigMaps(k.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("there is no ConfigMap %s in namespace %s", name, k.Namespace)
+			return nil, fmt.Errorf("there is no ConfigMap %s in namespace %s%s", name, k.Namespace, o.instead(ctx, k, name))
 		}
 		if err != nil {
-			return nil, factory.Explain("read configmap/"+name, err)
+			return nil, k.ReadError("read configmap/"+name, k.Namespace, err)
 		}
 		out = append(out, cm)
 	}
 	return out, nil
 }
 
-func (o *adoptOptions) sign(ctx context.Context, k *factory.Cluster, ring annotations.Keyring, cm *corev1.ConfigMap) error {
+// instead names the record that was probably meant, or says where to look.
+func (o *options) instead(ctx context.Context, k *factory.Cluster, name string) string {
+	names, err := k.Names(ctx, "configmaps", k.Namespace, annotations.SignedKinds())
+	if near, ok := view.NearestName(name, names); err == nil && ok {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return "; " + o.Suggest().AdoptAll() + " shows which records of the agent have no valid signature"
+}
+
+func (o *options) sign(ctx context.Context, k *factory.Cluster, ring annotations.Keyring, cm *corev1.ConfigMap) error {
 	err := k.Sign(ctx, ring, cm, &o.DryRun)
 	if apierrors.IsConflict(err) {
 		return fmt.Errorf("configmap/%s was changed meanwhile: look at it again", cm.Name)
 	}
 	if err != nil {
-		return factory.Explain("sign configmap/"+cm.Name, err)
+		return factory.WriteError("sign configmap/"+cm.Name, "update", cm.Namespace, err)
 	}
 	return o.Report(o.IOStreams, false, "configmap/%s signed%s", cm.Name, o.Mark())
 }
