@@ -100,7 +100,8 @@ func (s *service) begins(body []byte) string {
 // why is the text of an error of ask, without secrets.
 func (s *service) why(err error) string {
 	var slow net.Error
-	if errors.As(err, &slow) && slow.Timeout() {
+	var large *noRoomError
+	if !errors.As(err, &large) && errors.As(err, &slow) && slow.Timeout() {
 		return "no answer in time"
 	}
 	return s.mask.Text(inner(err))

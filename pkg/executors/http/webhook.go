@@ -178,9 +178,12 @@ func (d *delivery) send(ctx context.Context, call executors.Call, p *plan.Webhoo
 func (d *delivery) failed(ctx context.Context, call executors.Call, limit time.Duration, err error) executors.Outcome {
 	var refusal *Refusal
 	var slow net.Error
+	var large *noRoomError
 	switch {
 	case ctx.Err() != nil:
 		return api.Again(call, "Interrupted", "%s: interrupted before its answer", d.what)
+	case errors.As(err, &large):
+		return executors.Fail("Timeout", "%s: %s", d.what, large)
 	case errors.As(err, &refusal):
 		return executors.Refuse("Outbound", "%s: %s", d.what, d.mask.Text(refusal.Error()))
 	case errors.Is(err, errTooManyRedirects):
