@@ -82,7 +82,8 @@ func TestWhatComesIsToldAhead(t *testing.T) {
 	l.policy("later", fmt.Sprintf("{strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{cron: '%d %d * * *', duration: 30m}]}}", at.Add(5*time.Minute).Minute(), at.Add(5*time.Minute).Hour()))
 	l.document(annotations.KindHibernatePlan, "nights", annotations.DataPlan, fmt.Sprintf("apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {schedule: {timezone: UTC, offHours: [{start: '%s', end: '%s'}]}, targets: [{name: apps, type: noop}]}\n", at.Format("15:04"), at.Add(time.Hour).Format("15:04")))
 	l.plan("targetless", "target: {apiVersion: apps/v1, kind: Deployment, name: ghost}\ntriggers: {schedules: [{at: '"+at.Format(time.RFC3339)+"'}]}\nsteps: [{name: hold, type: suspend}]\n")
-	l.document(annotations.KindHibernatePlan, "nobodys", annotations.DataPlan, fmt.Sprintf("apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {serviceAccountName: nobody, schedule: {timezone: UTC, offHours: [{start: '%s', end: '%s'}]}, targets: [{name: apps, type: noop}]}\n", at.Format("15:04"), at.Add(time.Hour).Format("15:04")))
+	_, err := l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, annotations.NewHibernatePlan(l.ns, "nobodys", fmt.Sprintf("apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {serviceAccountName: nobody, schedule: {timezone: UTC, offHours: [{start: '%s', end: '%s'}]}, targets: [{name: apps, type: noop}]}\n", at.Format("15:04"), at.Add(time.Hour).Format("15:04")), "nobody"), metav1.CreateOptions{})
+	l.must(err)
 	l.seen("upgrade")
 	l.seen("far")
 	l.eventually("the agent finds no target", func() (bool, string) {
