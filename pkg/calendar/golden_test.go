@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,8 @@ func everything() Page {
 		return e
 	}
 	idle := func(e *Entry) { e.Idle, e.Note = true, "skipped" }
+	failed := func(e *Entry) { e.Failed, e.Note = true, "Failed at migrate: exit code 1" }
+	missed := func(e *Entry) { e.Failed, e.Idle, e.Note = true, true, "Missed: deadline" }
 	p := Page{
 		Title: "Shop & more", Zone: "Europe/Berlin", From: utc("2026-03-18 06:00"), To: utc("2026-04-02 18:00"), Now: utc("2026-03-25 09:30"),
 		Owners: []Owner{space, night, always, orders, often},
@@ -41,6 +44,7 @@ func everything() Page {
 			span(Freeze, night, "2026-03-31 09:00", "2026-03-31 21:00", "on top of it"),
 			span(Freeze, night, "2026-03-23 06:00", "2026-03-23 07:00", "too long for an hour"),
 			span(Freeze, space, "2026-03-26 00:00", "2026-03-26 12:00", ""),
+			slot(orders, "2026-03-23 01:30", failed), slot(orders, "2026-03-24 01:30", missed),
 			slot(orders, "2026-03-26 01:30"), slot(orders, "2026-03-27 01:30", idle), slot(orders, "2026-03-28 01:30"),
 			slot(orders, "2026-03-29 00:30"), slot(orders, "2026-03-29 21:45"), slot(orders, "2026-03-31 22:30", idle),
 			slot(orders, "2026-03-30 03:00"), slot(orders, "2026-03-30 04:30"),
@@ -102,6 +106,20 @@ func TestTheTableOfUTCHasOneColumnOfTimes(t *testing.T) {
 	for line := range strings.SplitSeq(strings.TrimSuffix(table, "\n"), "\n") {
 		if strings.HasPrefix(line, "-") {
 			t.Errorf("a line without its time: %s", line)
+		}
+	}
+}
+
+// The colours of slots that needed somebody are there where there is one, and nowhere else.
+func TestWhatFailedHasItsStyleWhereSomethingFailed(t *testing.T) {
+	calm := everything()
+	calm.Entries = slices.DeleteFunc(calm.Entries, func(e Entry) bool { return e.Failed })
+	for format, c := range map[string]struct {
+		draw  func(Page) string
+		style string
+	}{"svg": {Page.SVG, svgFailedStyle}, "html": {Page.HTML, pageFailedStyle}} {
+		if !strings.Contains(c.draw(everything()), c.style) || strings.Contains(c.draw(calm), c.style) {
+			t.Errorf("%s: the style is not where something failed alone", format)
 		}
 	}
 }

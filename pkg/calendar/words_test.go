@@ -200,6 +200,8 @@ func TestWhatTheFeedSaysOfAnEntry(t *testing.T) {
 		{Entry{Kind: Freeze, Note: "sale"}, "night: frozen: sale", "Freeze of policy shop/night\\nsale", "CONFIRMED"},
 		{Entry{Kind: Slot}, "night", "Slot of policy shop/night", "CONFIRMED"},
 		{Entry{Kind: Slot, Idle: true, Note: "skipped"}, "night (does not start)", "Idle slot of policy shop/night\\nskipped", "TENTATIVE"},
+		{Entry{Kind: Slot, Failed: true, Note: "Failed at migrate: exit code 1"}, "night", "Failed slot of policy shop/night\\nFailed at migrate: exit code 1", "CONFIRMED"},
+		{Entry{Kind: Slot, Idle: true, Failed: true, Note: "Missed: deadline"}, "night (does not start)", "Missed slot of policy shop/night\\nMissed: deadline", "TENTATIVE"},
 		{Entry{Kind: Sleep}, "night: asleep", "Sleep of policy shop/night", "CONFIRMED"},
 		{Entry{Kind: Sleep, Idle: true}, "night (does not sleep)", "Idle sleep of policy shop/night", "TENTATIVE"},
 		{Entry{Kind: Window, Unbegun: true, Unending: true}, "night: change permitted", "Window of policy shop/night\\nIt began before this calendar does.\\nIt goes on after this calendar ends.", "CONFIRMED"},

@@ -187,6 +187,7 @@ func TestVersionWithoutAnAgent(t *testing.T) {
 	if !strings.HasPrefix(got.Out, "client:    ") || !strings.Contains(got.Out, "agent:     none: no agent runs in namespace maint-system") || got.Err != "" || got.Code != 0 {
 		t.Errorf("%d\n%s%s", got.Code, got.Out, got.Err)
 	}
+	cmdtest.NewCluster(t, Run).Maint("version", "-o", "jsonpath={.apiVersion} {.kind} {.agent}").Is(t, cmdtest.Printed{Out: "maint.dev/v1alpha1 Versions "})
 	o := cmdtest.NewCluster(t, Run)
 	o.Forbids("get", "configmaps", "")
 	o.Forbids("list", "configmaps", "")

@@ -75,6 +75,7 @@ func TestAPausedNodeIsNotTaken(t *testing.T) {
 	node := l.worker("p")
 	l.expect(l.maint("pause", node, "--reason", "inventory"), 0, "node/"+node+" paused until resumed")
 	l.expect(l.maint("check", node), 3, "paused")
+	l.expect(l.maint("drain", node, "--requestor", "inventory", "--yes"), 0, "requested for inventory", "waits until change is permitted there (the node is paused by ", ": inventory); ", "why node/"+node)
 	l.expect(l.maint("drain", node, "--requestor", "inventory", "--yes", "--wait", "--timeout", "3s"), 124, "the node is paused")
 	l.expect(l.maint("why", node), 3, "the node is paused", "resume node/"+node)
 	l.expect(l.maint("resume", node), 0, "resumed")

@@ -81,16 +81,25 @@ func TestWhatComesIsToldAhead(t *testing.T) {
 	l.plan("far", "triggers: {schedules: [{at: '"+at.Add(time.Hour).Format(time.RFC3339)+"'}]}\nsteps: [{name: hold, type: suspend}]\n")
 	l.policy("later", fmt.Sprintf("{strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{cron: '%d %d * * *', duration: 30m}]}}", at.Add(5*time.Minute).Minute(), at.Add(5*time.Minute).Hour()))
 	l.document(annotations.KindHibernatePlan, "nights", annotations.DataPlan, fmt.Sprintf("apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {schedule: {timezone: UTC, offHours: [{start: '%s', end: '%s'}]}, targets: [{name: apps, type: noop}]}\n", at.Format("15:04"), at.Add(time.Hour).Format("15:04")))
+	l.plan("targetless", "target: {apiVersion: apps/v1, kind: Deployment, name: ghost}\ntriggers: {schedules: [{at: '"+at.Format(time.RFC3339)+"'}]}\nsteps: [{name: hold, type: suspend}]\n")
+	_, err := l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, annotations.NewHibernatePlan(l.ns, "nobodys", fmt.Sprintf("apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {serviceAccountName: nobody, schedule: {timezone: UTC, offHours: [{start: '%s', end: '%s'}]}, targets: [{name: apps, type: noop}]}\n", at.Format("15:04"), at.Add(time.Hour).Format("15:04")), "nobody"), metav1.CreateOptions{})
+	l.must(err)
 	l.seen("upgrade")
 	l.seen("far")
+	l.eventually("the agent finds no target", func() (bool, string) {
+		said := l.seen("targetless").Annotations[annotations.StatusConditions]
+		return strings.Contains(said, `"type":"Ready","status":"False"`), said
+	})
 	l.sinksAhead("30m")
 	want := []string{
+		`"Plan ` + l.ns + `/targetless has its slot in `, "as things are it cannot begin: Deployment/ghost",
+		`"HibernatePlan ` + l.ns + `/nobodys is to sleep in `, "as things are it cannot begin: the ServiceAccount nobody does not exist",
 		`"Plan ` + l.ns + `/upgrade runs in `, "change is not permitted then (policy later: outside of the windows): it waits for that",
 		`"Policy ` + l.ns + `/later permits change in `, `"HibernatePlan ` + l.ns + `/nights sleeps in `,
 	}
 	l.eventually("the sinks are told", func() (bool, string) {
 		got := l.told(desk)
-		return len(got) >= 3, strings.Join(got, "\n")
+		return len(got) >= 5, strings.Join(got, "\n")
 	})
 	l.annotate("upgrade", map[string]string{"example.com/touched": "yes"})
 	l.plan("later", "steps: [{name: hold, type: suspend}]\n", func(cm *corev1.ConfigMap) { cm.Name = "another" })
@@ -100,6 +109,9 @@ func TestWhatComesIsToldAhead(t *testing.T) {
 		if strings.Count(got, w) != 1 {
 			t.Errorf("%d times %s in\n%s", strings.Count(got, w), w, got)
 		}
+	}
+	if strings.Contains(got, "/targetless runs") {
+		t.Errorf("what cannot begin is told as a run:\n%s", got)
 	}
 	if strings.Contains(got, "/far ") {
 		t.Errorf("what is far is told:\n%s", got)

@@ -82,7 +82,7 @@ func TestATenantIsToldTheSameAsAnAdmin(t *testing.T) {
 			t.Errorf("%d times:\n%s", n, got.err)
 		}
 		l.expect(l.as(user, "why", "shut"), 3, "change is not permitted: policy "+shut+": Restrictive, "+agents)
-		l.expect(l.as(user, "status", "shut"), 0, "Restrictive")
+		l.expect(l.as(user, "status", "shut"), 0, "policy "+shut+": Restrictive, "+agents)
 		l.expect(l.as(user, "next", "dated", "--count", "1"), 0, "window closed, does not open by itself (policy "+shut+": Restrictive, "+agents+")")
 		l.expect(l.as(user, "calendar", "--from", "2040-01-01", "--to", "2040-01-02"), 0, "not permitted then: policy "+shut+": Restrictive, "+agents)
 	}

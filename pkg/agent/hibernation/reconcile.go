@@ -163,8 +163,8 @@ func (c *Controller) notifyAhead(ctx context.Context, k types.NamespacedName, cm
 		},
 	}
 	if at := v.sleeps(known); at != nil && !v.paused.On && !known.spec.DryRun {
-		coming.At = *at
-		coming.Words = "It is to be put to sleep at " + coming.At.UTC().Format(time.RFC3339) + ": " + targetNames(known.spec)
+		coming.At, coming.Words = *at, "It is to be put to sleep at "+at.UTC().Format(time.RFC3339)+": "+targetNames(known.spec)
+		coming.CannotBegin("is to sleep", v.unready)
 	}
 	return c.Telemetry.Notify.Ahead("HibernatePlan", coming)
 }

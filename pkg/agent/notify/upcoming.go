@@ -25,6 +25,16 @@ type Upcoming struct {
 	Claim func(told string) error
 }
 
+// CannotBegin notes why what comes could not begin as things are; nothing where why is empty. what is how
+// the title ends then.
+func (c *Upcoming) CannotBegin(what, why string) {
+	if why == "" {
+		return
+	}
+	c.What = what
+	c.Words += "; as things are it cannot begin: " + why
+}
+
 // claimPause is how long one waits that could not write what it is to tell (a guess: what
 // hinders is mostly that the watch is behind).
 const claimPause = time.Second

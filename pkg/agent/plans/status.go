@@ -117,16 +117,28 @@ func (c *Controller) notifyAhead(ctx context.Context, cm *corev1.ConfigMap, know
 			return c.Status.Claim(ctx, cm, &known.Written, annotations.StatusToldAhead, told)
 		},
 	}
-	if next := d.Status.Next; next != nil && !f.Plan.Spec.DryRun && d.Status.Phase != trigger.PhasePaused {
-		starts := trigger.StartsAt(f.Plan.Spec, k.Namespace, k.Name, next.At, next.Index)
-		coming.At, coming.Words = next.At, "Its slot is at "+slotWords(next.Wall, next.Zone, status.Instant(&next.At))
-		if f.Gate != nil {
-			if v := f.Gate.Verdict(starts); !v.Permitted {
-				coming.Words += "; change is not permitted then (" + v.Reason + "): it waits for that, and its slot is missed after its start deadline"
-			}
+	sayComing(&coming, f, d)
+	return c.Telemetry.Notify.Ahead("Plan", coming)
+}
+
+// sayComing fills in when the next slot of a plan is and what is to be said of it; nothing where none comes
+// that would change anything.
+func sayComing(coming *notify.Upcoming, f trigger.Facts, d trigger.Decision) {
+	next := d.Status.Next
+	if next == nil || f.Plan.Spec.DryRun || d.Status.Phase == trigger.PhasePaused {
+		return
+	}
+	coming.At, coming.Words = next.At, "Its slot is at "+slotWords(next.Wall, next.Zone, status.Instant(&next.At))
+	ready := d.Status.Ready
+	if f.Gate != nil && !ready.ByPolicy { // else that it is not ready says it
+		starts := trigger.StartsAt(f.Plan.Spec, f.Plan.Namespace, f.Plan.Name, next.At, next.Index)
+		if v := f.Gate.Verdict(starts); !v.Permitted {
+			coming.Words += "; change is not permitted then (" + v.Reason + "): it waits for that, and its slot is missed after its start deadline"
 		}
 	}
-	return c.Telemetry.Notify.Ahead("Plan", coming)
+	if !ready.OK {
+		coming.CannotBegin("has its slot", ready.Message)
+	}
 }
 
 // recordPhase sends an Event when a plan's phase became another.

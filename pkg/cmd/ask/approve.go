@@ -98,6 +98,9 @@ func (o *answerOptions) Run(ctx context.Context) (err error) {
 	if err := askRun(ctx, o.Factory, k, r, o.intent, wanted, o.reason, &o.DryRun, o.other); err != nil {
 		return err
 	}
+	if o.intent == annotations.Approve && !o.Client() {
+		sayStillWaits(ctx, o.Factory, k, r)
+	}
 	if !o.Wait || !o.Kept() {
 		return o.Report(o.IOStreams, false, "run/%s %s%s", wanted, o.word, o.Mark())
 	}

@@ -382,6 +382,9 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	if len(drifting) > 0 && ends != "" {
 		fmt.Fprintf(o.ErrOut, "and %s\n", ends)
 	}
+	if !o.Client() {
+		sayStillWaits(ctx, o.Factory, k, r)
+	}
 	if !o.Wait || !o.Kept() {
 		return o.Report(o.IOStreams, false, "run/%s resumed%s", wanted, o.Mark())
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -134,7 +133,7 @@ func (o *triggerOptions) Run(ctx context.Context) (err error) {
 // ask writes the token once it would be handled, and shows its run.
 func (o *triggerOptions) ask(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (err error) {
 	if !o.Client() {
-		if cm, err = o.ready(ctx, k, cm); err != nil {
+		if cm, err = watch.ReadyForToken(ctx, o.Factory, k, cm); err != nil {
 			return err
 		}
 	}
@@ -182,7 +181,7 @@ func (o *triggerOptions) willBeSeen(ctx context.Context, k *factory.Cluster, cm 
 	if err := o.NeedAgent(ctx, k); err != nil {
 		return err
 	}
-	if err := o.valid(ctx, k, cm); err != nil {
+	if err := watch.ValidPlan(ctx, o.Factory, k, cm); err != nil {
 		return err
 	}
 	if err := o.notPaused(ctx, k, cm); err != nil {
@@ -244,41 +243,6 @@ func (o *triggerOptions) findGate(ctx context.Context, k *factory.Cluster, cm *c
 	return nil
 }
 
-// validWithin is how long a plan may stay invalid for what only the agent sees (a guess): what it
-// lacked may just have been created.
-const validWithin = 2 * time.Second
-
-// valid refuses a plan that the agent calls invalid: on one that was never valid, a token is only
-// recorded.
-func (o *triggerOptions) valid(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
-	if cm.Labels[annotations.LabelKind] != annotations.KindPlan || view.Invalid(cm) == "" {
-		return nil
-	}
-	inner, cancel := context.WithTimeout(ctx, validWithin)
-	defer cancel()
-	w, err := watch.ConfigMaps(inner, k, cm.Namespace, watch.ByName(cm.Name))
-	if err != nil {
-		return err
-	}
-	for {
-		if now := w.ConfigMap(cm.Namespace, cm.Name); now != nil {
-			cm = now
-		}
-		fault := view.Invalid(cm)
-		if fault == "" {
-			return nil
-		}
-		select {
-		case <-w.Changed:
-		case <-inner.Done():
-			if err := ctx.Err(); err != nil {
-				return watch.EndedEarly(ctx, "nothing was asked")
-			}
-			return exit.Errorf(exit.CodeNotNow, "plan %s is invalid, so it starts nothing: %s; nothing was asked: see %s", cm.Name, fault, o.Suggest().Why(cm.Name))
-		}
-	}
-}
-
 // notPaused says that a paused plan runs later.
 func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	agent, _ := o.Agent(ctx, k)
@@ -288,14 +252,9 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 	}
 	var pauses []string
 	for _, s := range append([]schedule.Pause{annotations.Intent(cm.Annotations).Pause}, above.AbovePlan(o.Factory, cm)...) {
-		if !s.Holds(o.Now()) {
-			continue
+		if s.Holds(o.Now()) {
+			pauses = append(pauses, pauseSaid(o.Env, cm.Name, s))
 		}
-		until := "until somebody resumes it"
-		if s.Until != nil {
-			until = "until " + instant.Both(*s.Until, o.Zone)
-		}
-		pauses = append(pauses, cmp.Or(s.Of, "plan "+cm.Name)+" is paused "+until+s.Clause())
 	}
 	what, ends := "the run", "the pause ends"
 	if len(pauses) > 1 {
@@ -314,70 +273,6 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 	return nil
 }
 
-// ready waits until the agent has looked at the plan and has handled an earlier token: a token that
-// is there when the agent first sees a plan is only recorded, and one that is overwritten is lost.
-func (o *triggerOptions) ready(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-	if o.readyNow(ctx, k, cm) == "" {
-		return cm, nil
-	}
-	inner, cancel := context.WithCancel(ctx)
-	defer cancel()
-	w, err := watch.ConfigMaps(inner, k, cm.Namespace, watch.ByName(cm.Name))
-	if err != nil {
-		return nil, err
-	}
-	fmt.Fprintf(o.ErrOut, "waiting for the agent: %s\n", o.readyNow(ctx, k, cm))
-	agent, tick, late := o.WatchAgent(k), time.NewTicker(time.Second), time.NewTimer(factory.AgentTimeout)
-	defer tick.Stop()
-	defer late.Stop()
-	for {
-		now := w.ConfigMap(cm.Namespace, cm.Name)
-		if now == nil || now.UID != cm.UID {
-			return nil, fmt.Errorf("plan %s was deleted meanwhile", cm.Name)
-		}
-		missing := o.readyNow(ctx, k, now)
-		if missing == "" {
-			return now, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, watch.EndedEarly(ctx, "nothing was asked: "+missing)
-		case <-w.Changed:
-		case <-tick.C:
-			if err := agent.Check(ctx, "nothing was asked: "+missing); err != nil {
-				return nil, err
-			}
-		case <-late.C:
-			if !agent.IsLate(ctx) {
-				return nil, o.notReady(ctx, k, now, missing)
-			}
-			late.Reset(factory.SilentEvery)
-		}
-	}
-}
-
-// readyNow says what a new token has to wait for.
-func (o *triggerOptions) readyNow(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) string {
-	if cm.Annotations[annotations.StatusObserved] == "" {
-		return "it has not looked at plan " + cm.Name + " yet"
-	}
-	if !view.TokenPending(cm, nil) {
-		return ""
-	}
-	if kept, err := k.Ledger(ctx, cm); err == nil && view.TokenHandled(cm, kept.Head) {
-		return ""
-	}
-	return "an earlier trigger of plan " + cm.Name + " is not handled yet" + view.Colon(instant.InText(cm.Annotations[annotations.StatusMessage], o.Zone))
-}
-
-func (o *triggerOptions) notReady(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, missing string) error {
-	if cm.Annotations[annotations.StatusObserved] == "" {
-		agent, _ := o.Agent(ctx, k) // where it is not known, the default namespace is said
-		return exit.Errorf(exit.CodeNoAgent, "the agent does not look at plan %s, and nothing was asked: it is too old, or does not watch namespace %s; %s", cm.Name, cm.Namespace, remedy.Upgrade(o.Suggest(), agent.Namespace))
-	}
-	return exit.Errorf(exit.CodeNotNow, "%s; nothing was asked", missing)
-}
-
 func (o *triggerOptions) write(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, token string) error {
 	actor := k.Actor(ctx)
 	options, err := json.Marshal(intent.TriggerOptions{Token: token, Reason: o.reason, DryRun: o.Mode == factory.RunMode, OutsideWindow: o.outsideWindow, Parameters: o.parameters.values, AsOf: o.asOf})
@@ -385,7 +280,7 @@ func (o *triggerOptions) write(ctx context.Context, k *factory.Cluster, cm *core
 		return err
 	}
 	return k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
-		if missing := o.readyNow(ctx, k, cm); missing != "" && !o.Client() {
+		if missing := watch.TokenWaitsFor(ctx, o.Factory, k, cm); missing != "" && !o.Client() {
 			return nil, exit.Errorf(exit.CodeNotNow, "%s; nothing was asked", missing)
 		}
 		c := factory.Change{annotations.Trigger: factory.Value(token), annotations.TriggerOptions: factory.Value(string(options))}

@@ -292,9 +292,11 @@ func (o *nextOptions) windows(s view.Subject) error {
 		list = append(list, i)
 		return len(list) < o.count
 	})
-	items := []view.Window{}
-	for _, i := range list {
-		items = append(items, view.Window{Start: instant.UTC(i.Start), End: instant.UTC(i.End), Note: i.Note})
+	items, asked, said := []view.Window{}, slices.MinFunc([]time.Time{o.start, o.Now()}, time.Time.Compare), make([]string, len(list))
+	for at, i := range list {
+		one := view.Window{Start: instant.UTC(i.Start), End: instant.UTC(i.End)}
+		one.Note, said[at] = windowNotes(s.Bounded(i, asked))
+		items = append(items, one)
 	}
 	if !o.out.Lines() {
 		return print.Items(o.out, o.Out, "WindowList", items, view.Window.Began)
@@ -305,26 +307,23 @@ func (o *nextOptions) windows(s view.Subject) error {
 	}
 	w := printers.GetNewTabWriter(o.Out)
 	fmt.Fprintln(w, "OPENS\tCLOSES\tUTC\tNOTE")
-	for _, i := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant.LocalOr(i.Start, s.Zone, "always open"), instant.LocalOr(i.End, s.Zone, "does not close"), spanUTC(i.Start, i.End), view.OrDash(windowNote(i)))
+	for at, i := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant.LocalOr(i.Start, s.Zone, "always open"), instant.LocalOr(i.End, s.Zone, "does not close"), spanUTC(i.Start, i.End), view.OrDash(instant.InText(said[at], s.Zone)))
 	}
 	return w.Flush()
 }
 
-// windowNote is a window's note for people, reworded where it could be misread as being about the
-// whole window.
-func windowNote(i schedule.Interval) string {
-	var parts []string
-	if i.ClockChange {
-		parts = append(parts, "clock change")
+// windowNotes are what people should know of a window; said is reworded where that could be misread as being
+// about the whole window.
+func windowNotes(i schedule.Interval, within string) (note, said string) {
+	whole, sides := []string{map[bool]string{true: "clock change"}[i.ClockChange], within}, []string{view.Prefix("before it: ", i.Before), view.Prefix("after it: ", i.After)}
+	if i.Before != "" && i.Before == i.After {
+		sides = []string{"before and after it: " + i.Before}
 	}
-	switch {
-	case i.Before != "" && i.Before == i.After:
-		parts = append(parts, "before and after it: "+i.Before)
-	default:
-		parts = append(parts, view.Prefix("before it: ", i.Before), view.Prefix("after it: ", i.After))
+	join := func(of []string) string {
+		return strings.Join(slices.Compact(slices.DeleteFunc(of, func(one string) bool { return one == "" })), "; ")
 	}
-	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
+	return join(slices.Concat(whole, []string{i.Before, i.After})), join(slices.Concat(whole, sides))
 }
 
 // spanUTC is from when to when, in UTC.

@@ -236,6 +236,7 @@ func (o *drainOptions) Run(ctx context.Context) (err error) {
 	if err := o.write(ctx, k, targets); err != nil {
 		return err
 	}
+	o.sayClosed(ctx, k, targets)
 	if !o.Wait || !o.Kept() {
 		return nil
 	}

@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -110,6 +111,44 @@ func TestDrainSaysThatTheSameWasGivenUp(t *testing.T) {
 		Code: 1, Out: "2026-11-21T00:00:00Z node a: Pending: the drain was aborted after 5m0s\n",
 		Err: "node/a unchanged: " + cmdtest.Jane + " asks for it already, and it was given up: the drain was aborted after 5m0s ('kubectl maint release a', then ask again)\nerror: node a: the drain was aborted after 5m0s\n",
 	})
+}
+
+// A request that the agent does not take up now says why; whatever cannot be read keeps nobody from asking.
+func TestDrainSaysWhatTheNodeWaitsFor(t *testing.T) {
+	const requested, helps = "node/a requested for " + cmdtest.Jane, "; 'kubectl maint why node/a' shows what would help\n"
+	pauses := func(value string) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Annotations[annotations.Pause], n.Annotations[annotations.Actor(annotations.Pause)], n.Annotations[annotations.Reason(annotations.Pause)] = value, "jane", "inventory"
+		}
+	}
+	freezes := func(n *corev1.Node) {
+		n.Annotations[annotations.ChangeStrategy], n.Annotations[annotations.RestrictiveUntil], n.Annotations[annotations.Actor(annotations.ChangeStrategy)] = "RestrictiveUntil", "2026-11-22T00:00:00Z", "jane"
+	}
+	cluster := cmdtest.Namespace("maint-system", annotations.Pause, "true", annotations.Actor(annotations.Pause), "root")
+	for _, c := range []struct {
+		name, line, out, err string
+		world                []runtime.Object
+		forbids              bool
+	}{
+		{name: "a paused node", world: []runtime.Object{cmdtest.Node("a", pauses("true"))}, err: "node a waits until change is permitted there (the node is paused by jane (unverified): inventory)" + helps},
+		{name: "one that is paused for a time", world: []runtime.Object{cmdtest.Node("a", pauses("2026-11-22T00:00:00Z"))}, err: "node a waits until change is permitted there, at Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (the node is paused by jane (unverified): inventory)" + helps},
+		{name: "a pause that is over", world: []runtime.Object{cmdtest.Node("a", pauses("2026-11-20T00:00:00Z"))}},
+		{name: "a frozen node", world: []runtime.Object{cmdtest.Node("a", freezes)}, err: "node a waits until change is permitted there, at Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified))" + helps},
+		{name: "several nodes in a paused cluster, once", line: "drain a b --yes", world: []runtime.Object{cmdtest.Node("a"), cmdtest.Node("b"), cluster}, out: requested + "\nnode/b requested for " + cmdtest.Jane + "\n", err: "2 nodes (a, b) wait until change is permitted there (the whole cluster is paused by root (unverified))" + helps},
+		{name: "a trial on the server", line: "drain a --yes --dry-run=server", world: []runtime.Object{cmdtest.Node("a", pauses("true"))}, out: requested + " (server dry run)\n", err: "node a waits until change is permitted there (the node is paused by jane (unverified): inventory)" + helps},
+		{name: "a trial", line: "drain a --yes --dry-run", world: []runtime.Object{cmdtest.Node("a", pauses("true"))}, out: requested + " (dry run)\n"},
+		{name: "a node that is had already", world: []runtime.Object{cmdtest.Node("a", pauses("true"), cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.Stood(cmdtest.Jane, nodes.Ready, "the node is its requestor's"))}, out: "node/a unchanged: " + cmdtest.Jane + " asks for it already\n"},
+		{name: "where the cluster's pause may not be read", world: []runtime.Object{cmdtest.Node("a"), cluster}, forbids: true},
+		{name: "where the cluster's pause may not be read, and the node's own may", world: []runtime.Object{cmdtest.Node("a", pauses("true")), cluster}, forbids: true, err: "node a waits until change is permitted there (the node is paused by jane (unverified): inventory)" + helps},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, append(c.world, cmdtest.Agent())...)
+			if c.forbids {
+				o.Forbids("get", "namespaces", "")
+			}
+			o.Line(cmp.Or(c.line, "drain a --yes")).Is(t, cmdtest.Printed{Out: cmp.Or(c.out, requested+"\n"), Err: c.err})
+		})
+	}
 }
 
 func TestDrainNeedsAnAgent(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // The fixture has windows over midnight, a change of clocks, a freeze, a
@@ -256,6 +259,31 @@ func TestCalendarOfAClusterIsThatOfItsDocuments(t *testing.T) {
 	got.Is(t, want)
 	if all := inCluster("-A"); !strings.Contains(all.Out, "else/other") || !strings.Contains(all.Out, "shop/nightly") {
 		t.Errorf("of all namespaces: %+v", all)
+	}
+}
+
+// How past slots ended is told in each format.
+func TestCalendarOfAClusterTellsWhatFailed(t *testing.T) {
+	made := func(cm *corev1.ConfigMap) { cm.CreationTimestamp.Time = *cmdtest.Before(24 * time.Hour) }
+	kept := cmdtest.Ledger(ledger.Ledger{Watermark: cmdtest.Now(), Recent: []ledger.Entry{
+		{Slot: cmdtest.Before(3 * time.Hour), Result: run.Ran, Run: "a", Outcome: &ledger.Outcome{Phase: run.Failed, Step: "migrate", Message: "exit code 1"}},
+		{Slot: cmdtest.Before(2 * time.Hour), Result: run.Missed, Reason: run.ReasonDeadline},
+		{Slot: cmdtest.Before(time.Hour), Result: run.Ran, Run: "c", Outcome: &ledger.Outcome{Phase: run.Succeeded}},
+	}})
+	for format, words := range map[string][]string{
+		"jsonpath={range .items[*]}{.failed}/{.idle}/{.note};{end}": {"true//Failed at migrate: exit code 1;true/true/Missed: deadline;//Succeeded in 0s;"},
+		"table": {"Failed at migrate: exit code 1", "Missed: deadline", "Succeeded in 0s"},
+		"svg":   {`class="slot failed"`, `class="slot idle failed"`, "failed slot of orders", "missed slot of orders", ".failed{"},
+		"html":  {`badge failed`, "failed slot", "missed slot", ".badge.failed{"},
+		"ics":   {"DESCRIPTION:Failed slot of plan shop/orders", "DESCRIPTION:Missed slot of plan shop/orders"},
+	} {
+		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 * * * *'}]}", made), kept)
+		got := o.Maint("calendar", "--from", "2026-11-20T21:00:00Z", "--to", "2026-11-21T00:00:00Z", "-o", format)
+		for _, word := range words {
+			if got.Code != 0 || !strings.Contains(got.Out, word) {
+				t.Errorf("%s: exit code %d, without %q:\n%s%s", format, got.Code, word, got.Out, got.Err)
+			}
+		}
 	}
 }
 

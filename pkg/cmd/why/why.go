@@ -43,6 +43,7 @@ type whyOptions struct {
 	name   string
 	nodes  []*corev1.Node // all of them, where a rollout is explained
 	failed bool           // the run that was named has failed
+	ended  string         // how the run ended that was named; empty: none was, or it goes on
 	faults exit.Faults
 }
 
@@ -90,6 +91,9 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	k, err := o.Connect()
 	if err != nil {
 		return err
+	}
+	if !o.out.Lines() { // no colours in values
+		o.Color = false
 	}
 	agent, unknown := o.Agent(ctx, k)
 	o.WarnSilent(agent)
@@ -212,9 +216,9 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster, agent fact
 	if none := factory.NotFoundError(""); errors.As(err, &none) || err == nil && s.UID != r.Run.PlanUID {
 		return s, o.planIsGone(ctx, k, r)
 	}
-	if err == nil && r.Journal.Phase.Ended() && o.out.Lines() {
+	if err == nil && r.Journal.Phase.Ended() {
 		o.failed = r.Journal.Phase == run.Failed
-		fmt.Fprintf(o.Out, "run %s of plan %s: %s\n", r.Run.Name, r.Run.Plan, print.New(o.Env, s.Zone).RunHead(r))
+		o.ended = fmt.Sprintf("run %s of plan %s: %s", r.Run.Name, r.Run.Plan, print.New(o.Env, s.Zone).RunHead(r))
 	}
 	return s, err
 }
@@ -243,6 +247,9 @@ func (o *whyOptions) granted(s view.Subject) string {
 func (o *whyOptions) report(p view.Plan, v print.Printer, a answer) error {
 	if !o.out.Lines() {
 		return o.reportValue(p, v, a)
+	}
+	if o.ended != "" {
+		fmt.Fprintln(o.Out, o.ended)
 	}
 	for _, l := range p.Active {
 		if l.Journal.Phase == run.Running && l.Journal.HeldSince == nil {
@@ -345,7 +352,7 @@ func (o *whyOptions) reportValue(p view.Plan, v print.Printer, a answer) error {
 		}
 	}
 	_, failed := v.Failed(p)
-	for _, said := range append([]string{refusedRollback(p), failed}, strings.Split(a.granted, "\n")...) {
+	for _, said := range append([]string{o.ended, refusedRollback(p), failed}, strings.Split(a.granted, "\n")...) {
 		if said != "" {
 			standing = append(standing, said)
 		}

@@ -1,0 +1,80 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+// ReadyForToken waits until the agent has looked at the plan and has handled an earlier token: a token that
+// is there when the agent first sees a plan is only recorded, and one that is overwritten is lost.
+func ReadyForToken(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	if TokenWaitsFor(ctx, c, k, cm) == "" {
+		return cm, nil
+	}
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, err := ConfigMaps(inner, k, cm.Namespace, ByName(cm.Name))
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(c.ErrOut, "waiting for the agent: %s\n", TokenWaitsFor(ctx, c, k, cm))
+	agent, tick, late := c.WatchAgent(k), time.NewTicker(time.Second), time.NewTimer(factory.AgentTimeout)
+	defer tick.Stop()
+	defer late.Stop()
+	for {
+		now := w.ConfigMap(cm.Namespace, cm.Name)
+		if now == nil || now.UID != cm.UID {
+			return nil, fmt.Errorf("plan %s was deleted meanwhile", cm.Name)
+		}
+		missing := TokenWaitsFor(ctx, c, k, now)
+		if missing == "" {
+			return now, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, EndedEarly(ctx, "nothing was asked: "+missing)
+		case <-w.Changed:
+		case <-tick.C:
+			if err := agent.Check(ctx, "nothing was asked: "+missing); err != nil {
+				return nil, err
+			}
+		case <-late.C:
+			if !agent.IsLate(ctx) {
+				return nil, notReadyForToken(ctx, c, k, now, missing)
+			}
+			late.Reset(factory.SilentEvery)
+		}
+	}
+}
+
+// TokenWaitsFor says what a new token has to wait for.
+func TokenWaitsFor(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap) string {
+	if cm.Annotations[annotations.StatusObserved] == "" {
+		return "it has not looked at plan " + cm.Name + " yet"
+	}
+	if !view.TokenPending(cm, nil) {
+		return ""
+	}
+	if kept, err := k.Ledger(ctx, cm); err == nil && view.TokenHandled(cm, kept.Head) {
+		return ""
+	}
+	return "an earlier trigger of plan " + cm.Name + " is not handled yet" + view.Colon(instant.InText(cm.Annotations[annotations.StatusMessage], c.Zone))
+}
+
+func notReadyForToken(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap, missing string) error {
+	if cm.Annotations[annotations.StatusObserved] == "" {
+		agent, _ := c.Agent(ctx, k) // where it is not known, the default namespace is said
+		return exit.Errorf(exit.CodeNoAgent, "the agent does not look at plan %s, and nothing was asked: it is too old, or does not watch namespace %s; %s", cm.Name, cm.Namespace, remedy.Upgrade(c.Suggest(), agent.Namespace))
+	}
+	return exit.Errorf(exit.CodeNotNow, "%s; nothing was asked", missing)
+}
