@@ -418,6 +418,30 @@ func TestARolloutDoesNotBeginWhatWouldNotFitTheWindowOfItsNode(t *testing.T) {
 	})
 }
 
+// As long as nobody knows what is in the way of a plan's drain, it is said why; and that is not long.
+func TestAPlanHearsWhyItsPodsCannotBeRead(t *testing.T) {
+	const why = "its pods could not be read before its drain: list the pods of node a: no"
+	play(t, func(w *world) {
+		w.api.Put(node("a"), pod("web-1", "a"), budget("web", false))
+		w.api.Refuse(agenttest.When{Resource: "pods"}, agenttest.Always, http.StatusForbidden, "no")
+		a := w.lead()
+		o := &drain.Options{}
+		s := w.live("roll", drainStep("drain"))
+		a.Turn(s, "a", o)
+		w.pass(20 * time.Second)
+		if granted, got := a.Turn(s, "a", o); granted || got != why {
+			t.Errorf("its turn: %t, %q", granted, got)
+		}
+		if ok, got := a.Preflight(w.Context(), s, "a", o); ok || got != why {
+			t.Errorf("before its cordon: %t, %q", ok, got)
+		}
+		w.pass(15 * time.Second)
+		if granted, got := a.Turn(s, "a", o); !granted {
+			t.Errorf("after half a minute: %q", got)
+		}
+	})
+}
+
 func TestAPreflightWaitsForItsLook(t *testing.T) {
 	play(t, func(w *world) {
 		w.api.Put(node("a"))

@@ -1,6 +1,7 @@
 package nodemaintenance
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -96,24 +97,24 @@ func (p *nodePods) standing(ctx context.Context, d nodeDrain, remembered nodes.B
 		return nodes.Block{}, time.Time{}
 	}
 	found, _, next := p.previewPlan(ctx, d, now)
-	return found, next
+	return found.block, next
 }
 
-// previewPlan is what stands in the way of a plan's drain for good, and whether that is
-// known. Where it is not, a look begins, and the nodes are looked at again and the plan's steps
+// previewPlan is what is known of what stands in the way of a plan's drain, and whether that is
+// enough. Where it is not, a look begins, and the nodes are looked at again and the plan's steps
 // woken when it is done.
-func (p *nodePods) previewPlan(ctx context.Context, d nodeDrain, now time.Time) (block nodes.Block, known bool, next time.Time) {
+func (p *nodePods) previewPlan(ctx context.Context, d nodeDrain, now time.Time) (found preview, known bool, next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := p.previews[d.previewKey]
 	switch {
 	case seen != nil && seen.looking:
-		return seen.block, seen.block.Permanent, time.Time{}
+		return *seen, seen.block.Permanent, time.Time{}
 	case seen != nil && seen.fresh(now):
-		return seen.block, !seen.unknown(), seen.due()
+		return *seen, !seen.unknown(), seen.due()
 	}
-	block = p.begin(ctx, d).block
-	return block, block.Permanent, time.Time{}
+	found = *p.begin(ctx, d)
+	return found, found.block.Permanent, time.Time{}
 }
 
 // fresh says whether a look is still believed.
@@ -153,15 +154,18 @@ func (f *preview) movedDuring(budgets []string) bool {
 }
 
 // previewedGrants takes back the grants to plans whose drains have not been looked at yet, as a
-// look is under way then, and all where it is not sure that they may be given.
+// look is under way or follows, and says why the last one failed, and all where it is not sure that they may be given.
 func (k *Controller) previewedGrants(ctx context.Context, c runClaims, ranking nodes.Ranking, now time.Time) nodes.Ranking {
 	ranking.Grants = slices.DeleteFunc(slices.Clone(ranking.Grants), func(g nodes.Grant) bool {
 		d, looked := c.drains[wish{g.Node, c.steps[g.Step]}]
 		if g.Step == "" || !looked {
 			return false
 		}
-		block, known, _ := k.pods.previewPlan(ctx, d, now)
-		return !known || block.Permanent
+		found, known, _ := k.pods.previewPlan(ctx, d, now)
+		if !known {
+			ranking.Waits = append(ranking.Waits, nodes.Wait{Node: g.Node, Claimant: g.Claimant, Step: g.Step, Lasting: found.failure})
+		}
+		return !known || found.block.Permanent
 	})
 	if slices.ContainsFunc(ranking.Grants, func(g nodes.Grant) bool { return g.Step != "" }) && !k.sure(ctx) {
 		ranking.Grants = nil
@@ -177,12 +181,12 @@ func (k *Controller) Preflight(ctx context.Context, s store.StepKey, node string
 		return true, ""
 	}
 	// The look outlives the pass that asks for it.
-	block, known, _ := k.pods.previewPlan(context.WithoutCancel(ctx), k.planDrain(l, node, *ahead), k.Now())
+	found, known, _ := k.pods.previewPlan(context.WithoutCancel(ctx), k.planDrain(l, node, *ahead), k.Now())
 	switch {
-	case block.Permanent:
-		return false, nodes.BlockedText(block)
+	case found.block.Permanent:
+		return false, nodes.BlockedText(found.block)
 	case !known:
-		return false, "until its pods have been looked at"
+		return false, cmp.Or(found.failure, "until its pods have been looked at")
 	}
 	return true, ""
 }
@@ -201,10 +205,7 @@ func (k *Controller) BlockedBy(s store.StepKey, node string, ahead *drain.Option
 		_, found := workflow.DrainWait(l.Journal, s.Path, node)
 		return found.Text
 	}
-	if seen.block.Permanent {
-		return seen.block.Text
-	}
-	return ""
+	return seen.block.Text
 }
 
 // stalledBy is what a look at the pods finds in the way of a drain for good that has
