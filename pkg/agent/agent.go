@@ -222,7 +222,7 @@ func New(o Options) (*Agent, error) {
 	})
 	a.controllers.freezes = freezes.New(freezes.Config{
 		Clients: freezes.Clients{Kube: a.conn.Kube, Meta: a.conn.Meta, Accounts: a.accounts}, Stores: freezes.Stores{Namespaces: a.caches.namespaces.Informer.GetStore(), Gates: a.memory.gates, Runs: a.memory.runs},
-		Scope: freezes.Scope{Namespace: o.Namespace, Scoped: o.WatchNamespace != "", DryRun: o.DryRun}, Queue: a.newQueue("freezes"), Events: a.events.recorder, Log: o.Log, Now: o.Now,
+		Scope: freezes.Scope{Namespace: o.Namespace, Scoped: o.WatchNamespace != "", DryRun: o.DryRun}, Queue: a.newQueue("freezes"), WakeRun: a.enqueueRun, Events: a.events.recorder, Log: o.Log, Now: o.Now,
 	})
 	health, _ := o.Executors.Executor("health-check")
 	a.controllers.hibernation = hibernation.New(hibernation.Config{

@@ -21,6 +21,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
@@ -121,9 +122,9 @@ type Nodes struct {
 	// maintenance of nodes. Asking makes the step a candidate. Nil: the nodes belong to another
 	// cluster, whose limits are not known here; a drain takes them one after another.
 	Turn func(node string) (granted bool, why string)
-	// Yield reports whether a drain of the step is blocked for good after its cordon, and says
-	// whether the slot of its node goes to others meanwhile. Nil: never.
-	Yield func(node string, blocked bool) bool
+	// Yield reports whether a drain of the step is blocked for good after its cordon, and by what, and
+	// says whether the slot of its node goes to others meanwhile. Nil: never.
+	Yield func(node string, block nodes.Block) bool
 	// Resume says whether a drain that yielded its slot may go on, or why not. Asking makes it a
 	// candidate again.
 	Resume func(node string) (granted bool, why string)

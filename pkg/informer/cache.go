@@ -242,6 +242,15 @@ func New(from *ListWatch, keep cache.TransformFunc, handler cache.ResourceEventH
 	return informer, heard
 }
 
+// KeepName keeps of an object what names it and its state: that it moved is all that is asked.
+func KeepName(o any) (any, error) {
+	m, ok := o.(metav1.Object)
+	if !ok {
+		return o, nil
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: m.GetName(), Namespace: m.GetNamespace(), UID: m.GetUID(), ResourceVersion: m.GetResourceVersion()}}, nil
+}
+
 // Run runs an informer of a ListWatch until ctx ends. The reflector's chatter is left out: to it a
 // ListWatch that is refused is a watch that shows nothing, and it would say so every ten seconds.
 // Who reads hears of refusals from the ListWatch.

@@ -31,8 +31,8 @@ func (w *work) explain() {
 		if said.reason == "" {
 			continue // nothing new is known
 		}
-		if s.Unread != "" && (s.next.Phase == Pending || s.next.Phase == Draining) {
-			said.reason += "; " + s.Unread
+		if s.LookFailed != "" && (s.next.Phase == Pending || s.next.Phase == Draining) {
+			said.reason += "; " + s.LookFailed
 		}
 		if s.next.Overdue {
 			said.reason += "; past maxNodeMaintenanceTime " + w.limits.MaxTime.String()

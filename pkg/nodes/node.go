@@ -30,13 +30,13 @@ type Node struct {
 
 // Asked is one request on a node, or what is left of one.
 type Asked struct {
-	Request Request // its Requestor is always set
-	Fault   string  // what is wrong with the value; empty: nothing
-	Gone    bool    // the request was removed, its status still stands
-	Status  *Status // as recorded; nil: none, or not readable
-	Pods    Pods    // of waitFor; asked for by Step.Watch
-	Preview Block   // what a look at the pods before any cordon found
-	Unread  string  // why that look failed; the Preview is what was known before it then
+	Request    Request // its Requestor is always set
+	Fault      string  // what is wrong with the value; empty: nothing
+	Gone       bool    // the request was removed, its status still stands
+	Status     *Status // as recorded; nil: none, or not readable
+	Pods       Pods    // of waitFor; asked for by Step.Watch
+	Preview    Block   // what a look at the pods before any cordon found
+	LookFailed string  // why that look failed; the Preview is what was known before it then
 }
 
 // CordonTakeover says that somebody else cordoned a node that is cordoned by us: the cordon is

@@ -30,7 +30,8 @@ type Config struct {
 	Clients Clients
 	Stores  Stores
 	Scope   Scope
-	Queue   *queue.Queue // of namespaces, by name alone
+	Queue   *queue.Queue               // of namespaces, by name alone
+	WakeRun func(types.NamespacedName) // that waits for its target to be frozen
 	Events  record.EventRecorder
 	Log     *slog.Logger
 	Now     func() time.Time

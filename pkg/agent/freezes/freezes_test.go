@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
@@ -35,6 +37,9 @@ type world struct {
 	book    *store.Gates
 	runs    *store.Runs
 	stop    func()
+
+	mu    sync.Mutex
+	woken int // runs
 }
 
 func inWorld(t *testing.T, story func(w *world)) {
@@ -90,6 +95,7 @@ func (w *world) begins() {
 	w.freezes = New(Config{
 		Clients: Clients{Kube: conn.Kube, Meta: conn.Meta, Accounts: accounts}, Stores: Stores{Namespaces: namespaces.Informer.GetStore(), Gates: w.book, Runs: w.runs}, Scope: Scope{Namespace: annotations.DefaultNamespace},
 		Queue: queue.New(queue.Config{Name: "freezes", Now: time.Now, Log: log, OnPanic: func() { w.Error("it panics") }}), Events: w.events, Log: log, Now: time.Now,
+		WakeRun: func(types.NamespacedName) { w.mu.Lock(); defer w.mu.Unlock(); w.woken++ },
 	})
 	namespaces.Handle(func(o any) { w.freezes.NamespaceSeen(o.(*metav1.PartialObjectMetadata)) }, func(any) {})
 	ctx, cancel := context.WithCancel(w.Context())
@@ -240,6 +246,14 @@ func TestWhatIsNotKnownYetIsNotOpened(t *testing.T) {
 	})
 }
 
+// wakes says how many runs were woken since it was last asked.
+func (w *world) wakes() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer func() { w.woken = 0 }()
+	return w.woken
+}
+
 // runOf puts a run at work of a plan that freezes its target.
 func (w *world) runOf(target, phase string) *store.CachedRun {
 	r := run.Run{Name: "maint-run-orders-a", Namespace: "shop", Plan: "orders", PlanUID: "1", Spec: plan.Spec{FreezeTarget: true, Target: &plan.ObjectRef{APIVersion: "apps/v1", Kind: target, Name: "web"}}}
@@ -272,6 +286,35 @@ func TestARunsTargetIsHeldWhileItLives(t *testing.T) {
 		w.freezes.RunSeen(l.Key())
 		w.after(0)
 		w.says("deployments.apps/web=open")
+	})
+}
+
+// A run that waits for its target to be frozen need not look by itself.
+func TestARunHearsThatItsTargetIsFrozen(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.policy("shop", "year-end", "{strategy: Permissive}")
+		l := w.runOf("Deployment", "Running")
+		w.begins()
+		if held, why := w.freezes.Holds(w.Context(), l); !held || w.wakes() == 0 {
+			w.Errorf("an agent that begins: it holds %t, %q, and nobody was woken", held, why)
+		}
+		w.freezes.EnqueueAll()
+		w.after(0)
+		if n := w.wakes(); n != 0 {
+			w.Errorf("where nothing is news, %d were woken", n)
+		}
+		w.runs.Gone(l.Key(), 9)
+		w.freezes.RunSeen(l.Key())
+		w.after(0)
+		w.wakes()
+		mend := w.cluster.Refuse(agenttest.When{Resource: "namespaces", Verb: "patch"}, agenttest.Always, 403, "no")
+		l = w.runOf("Deployment", "Running")
+		w.freezes.Holds(w.Context(), l)
+		w.after(0)
+		if n := w.wakes(); n != 1 {
+			w.Errorf("when it cannot be published, %d were woken", n)
+		}
+		mend()
 	})
 }
 

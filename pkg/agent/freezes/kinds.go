@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/admissionread"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
@@ -78,6 +79,7 @@ func (c *Controller) takeUp(ctx context.Context, policies []any) {
 	c.mu.Unlock()
 	if news {
 		c.EnqueueAll()
+		c.wakeRuns(func(*store.LiveRun) bool { return true })
 	}
 }
 
@@ -158,7 +160,7 @@ func (c *Controller) open(ctx context.Context, resource schema.GroupVersionResou
 		}
 	}
 	var watch cache.SharedIndexInformer
-	told := c.unread(resource, func() bool { return watch.HasSynced() })
+	told := c.sayUnwatched(resource, func() bool { return watch.HasSynced() })
 	from := informer.ForMany(&metav1.PartialObjectMetadata{}, c.Clients.Meta.Resource(resource), metav1.ListOptions{LabelSelector: annotations.LabelFreeze}, told)
 	watch, heard := informer.New(from, slim, cache.ResourceEventHandlerFuncs{
 		AddFunc: seen, UpdateFunc: func(was, is any) {
@@ -179,8 +181,8 @@ func (c *Controller) open(ctx context.Context, resource schema.GroupVersionResou
 	return &labelledKind{informer: watch, stop: stop}
 }
 
-// unread says that a kind cannot be watched: once, until it can or something else is the matter.
-func (c *Controller) unread(resource schema.GroupVersionResource, known func() bool) func(error) {
+// sayUnwatched says that a kind cannot be watched: once, until it can or something else is the matter.
+func (c *Controller) sayUnwatched(resource schema.GroupVersionResource, known func() bool) func(error) {
 	said := ""
 	return func(err error) {
 		was := said

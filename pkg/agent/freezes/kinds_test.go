@@ -59,7 +59,7 @@ func TestAKindThatCannotBeWatchedIsToldOnce(t *testing.T) {
 	var log bytes.Buffer
 	c := &Controller{Config: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}}
 	known := false
-	told := c.unread(schema.GroupVersionResource{Version: "v1", Resource: "services"}, func() bool { return known })
+	told := c.sayUnwatched(schema.GroupVersionResource{Version: "v1", Resource: "services"}, func() bool { return known })
 	for _, err := range []error{nil, errors.New("forbidden"), errors.New("forbidden"), errors.New("away"), nil} {
 		told(err)
 	}

@@ -97,14 +97,26 @@ func (c *Controller) warnOfLeftOut(namespace string, left []annotations.Frozen) 
 	c.warn(namespace, "TooManyFreezes", fmt.Sprintf("%d labelled objects have no room in %s: %s", len(left), annotations.StatusFrozen, what))
 }
 
+// note keeps what was done about a namespace; where that is news, runs that wait for it hear so.
 func (c *Controller) note(namespace string, p publication) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p == (publication{}) {
+	was := c.published[namespace]
+	c.published[namespace] = p
+	if p.text == "" && p.err == nil {
 		delete(c.published, namespace)
+	}
+	c.mu.Unlock()
+	if was.text == p.text && (was.err == nil) == (p.err == nil) {
 		return
 	}
-	c.published[namespace] = p
+	c.wakeRuns(func(l *store.LiveRun) bool { return l.Object.Namespace == namespace })
+}
+
+// wakeRuns has those runs look again that may wait for their targets to be frozen.
+func (c *Controller) wakeRuns(match func(*store.LiveRun) bool) {
+	for _, l := range c.Stores.Runs.Filter(func(l *store.LiveRun) bool { return freezes(l) && match(l) }) {
+		c.WakeRun(l.Key())
+	}
 }
 
 func (c *Controller) forget(namespace string) { c.note(namespace, publication{}) }

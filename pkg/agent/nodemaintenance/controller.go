@@ -400,7 +400,7 @@ func (k *Controller) facts(ctx context.Context, n *nodeObject, now time.Time) no
 	for i := range f.Asked {
 		asked := &f.Asked[i]
 		asked.Pods = k.pods.counted(n.Name, asked.Request)
-		asked.Preview, asked.Unread = k.pods.preview(n.Name, *asked)
+		asked.Preview, asked.LookFailed = k.pods.preview(n.Name, *asked)
 		k.pods.previewNext(ctx, f, *asked, now)
 		k.look.by(soonestOf(k.pods.refresh(ctx, n.Name, *asked, now)))
 		k.look.by(soonestOf(k.pods.previewStalled(ctx, f, *asked, now)))

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 func TestWhetherANodeIsAsAStepWritesIt(t *testing.T) {
@@ -64,16 +65,8 @@ func TestWhatALookAtPodsFoundIsKeptOrLookedForAgain(t *testing.T) {
 			was: preview{block: nodes.Block{Permanent: true, Text: "before"}}, found: preview{unsettled: true, block: blocked}, block: blocked,
 		},
 		"a budget that is not computed yet, and nothing was in the way": {was: preview{}, found: preview{unsettled: true}},
-		"a look that failed says what was known before": {
-			was: preview{block: blocked, budgets: []string{"shop/web"}}, found: preview{failed: 1}, block: blocked, stale: true,
-		},
-		"one after another that failed, too, says it until the next look is due": {
-			was: preview{block: blocked, failed: mostLooks}, found: preview{failed: 1}, block: blocked,
-		},
-		"a look that failed, and nothing is known":              {found: preview{failed: 1}, stale: true, unknown: true},
-		"the second that failed":                                {was: preview{failed: 1}, found: preview{failed: 1}, stale: true, unknown: true},
-		"the last that failed: the drain goes on":               {was: preview{failed: mostLooks - 1}, found: preview{failed: 1}},
-		"a look that did not fail ends what was said of others": {was: preview{block: blocked, failed: 2}, found: preview{}},
+		"a look that did not fail ends what was said of others":         {was: preview{block: blocked, failed: workflow.Refusal{Since: now, Times: 2}}, found: preview{}},
+		"a look that failed, and nothing is known":                      {found: preview{failed: workflow.Refusal{Since: now, Times: 1}}, unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newNodePods(Config{Now: func() time.Time { return now }}, func() {}, func(string) {})
@@ -89,9 +82,50 @@ func TestWhatALookAtPodsFoundIsKeptOrLookedForAgain(t *testing.T) {
 	}
 }
 
+// What was known before a look that failed counts, but not without end: while a drain does not run,
+// nobody else could say that nothing is in its way any more.
+func TestWhatCountsAfterALookThatFailed(t *testing.T) {
+	now := time.Now()
+	blocked := nodes.Block{Permanent: true, Text: "shop/web"}
+	known := func(change ...func(*preview)) preview {
+		p := preview{at: now.Add(-time.Minute), found: now.Add(-time.Minute), block: blocked, budgets: []string{"shop/web"}}
+		for _, f := range change {
+			f(&p)
+		}
+		return p
+	}
+	fails := func(p *preview) { p.failed = workflow.Refusal{Since: now.Add(-workflow.RefusalPatience), Times: 2} }
+	moved := func(p *preview) { p.changed = true }
+	for name, c := range map[string]struct {
+		was     preview
+		drain   nodeDrain
+		block   nodes.Block
+		unknown bool
+	}{
+		"what was found before":                           {was: known(), block: blocked},
+		"what was found before, for half a minute":        {was: known(fails), block: blocked},
+		"its budget has moved":                            {was: known(moved), block: blocked},
+		"its budget has moved, and no look says more":     {was: known(moved, fails)},
+		"it moved during the look":                        {was: known(fails, func(p *preview) { p.moved = []string{"shop/web"} })},
+		"another moved during the look":                   {was: known(fails, func(p *preview) { p.moved = []string{"shop/db"} }), block: blocked},
+		"nobody has seen it for long":                     {was: known(fails, func(p *preview) { p.found = now.Add(-mostUnread) })},
+		"its drain says so now":                           {was: known(fails, moved), drain: nodeDrain{known: blocked, runs: true}, block: blocked},
+		"nobody has looked, its status says so":           {drain: nodeDrain{known: blocked}, block: blocked},
+		"it counts no more, its status says so still":     {was: preview{at: now.Add(-time.Minute), final: true, failed: workflow.Refusal{Since: now.Add(-time.Hour), Times: 9}}, drain: nodeDrain{known: blocked}},
+		"nothing is known":                                {unknown: true},
+		"nothing is known, and nobody waits any more":     {was: preview{failed: workflow.Refusal{Since: now.Add(-workflow.RefusalPatience), Times: 1}}},
+		"nothing was in the way, as the look before said": {was: preview{at: now.Add(-time.Minute)}, unknown: true},
+	} {
+		found := preview{at: now.Add(time.Second), found: now.Add(time.Second)}
+		if found.keepsOf(&c.was, c.drain, now); found.block != c.block || found.unknown() != c.unknown {
+			t.Errorf("%s: unknown %t, block %+v", name, found.unknown(), found.block)
+		}
+	}
+}
+
 func TestOfAnythingButItsOwnKindNothingIsTakenAway(t *testing.T) {
 	other := &corev1.Secret{}
-	for what, slim := range map[string]func(any) (any, error){"nodes": SlimNode, "pods": slimPod, "budgets": slimBudget} {
+	for what, slim := range map[string]func(any) (any, error){"nodes": SlimNode, "pods": slimPod} {
 		if got, err := slim(other); got != any(other) || err != nil {
 			t.Errorf("%s: %v, %v", what, got, err)
 		}

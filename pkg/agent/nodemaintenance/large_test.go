@@ -77,7 +77,7 @@ func TestADrainWhosePodsCannotBeReadInTimeYieldsItsSlot(t *testing.T) {
 		w.api.Put(node("a", asked("gpu", "{}")), pod("web-1", "a"))
 		letGo := w.api.Hold(agenttest.When{Resource: "pods"}, agenttest.Always)
 		a := w.lead()
-		w.pass(40 * time.Second)
+		w.pass(45 * time.Second)
 		w.expect("after a look that failed", "a cordoned for gpu, gpu Draining")
 		if s := w.status("a", "gpu"); !strings.Contains(s.String(), "its pods could not be read within 10s before its drain") {
 			w.Errorf("it is %s", s)
@@ -91,7 +91,7 @@ func TestADrainWhosePodsCannotBeReadInTimeYieldsItsSlot(t *testing.T) {
 		w.expect("when it is blocked", "a cordoned for gpu, gpu Draining", "b cordoned for os, os Ready")
 		w.edit("b", withdraw("os"))
 		w.pass(5 * time.Minute)
-		if s := w.status("a", "gpu"); s.Yielded == nil || !strings.Contains(s.String(), "the budget permits none") {
+		if s := w.status("a", "gpu"); s.Yielded == nil || !strings.Contains(s.String(), "the budget permits none") || !strings.Contains(s.String(), "its pods could not be read within 10s during its drain") {
 			w.Errorf("while nobody can look: %s", s)
 		}
 		w.api.Put(budget("web", true))

@@ -77,11 +77,7 @@ func (n *nodeObject) ready() bool { return annotations.NodeReady(&n.Node) }
 
 // cordonedBy says whether a node is cordoned, and for a claimant among others.
 func (n *nodeObject) cordonedBy(claimant string) bool {
-	if n == nil || !n.Spec.Unschedulable {
-		return false
-	}
-	record, ok := nodes.ParseCordon(n.Annotations[annotations.StatusCordoned])
-	return ok && slices.Contains(record.By, claimant)
+	return n != nil && n.Spec.Unschedulable && cordonedFor(n, claimant)
 }
 
 // systemOf is a node's role, unless its label says otherwise.

@@ -418,6 +418,30 @@ func TestARolloutDoesNotBeginWhatWouldNotFitTheWindowOfItsNode(t *testing.T) {
 	})
 }
 
+// As long as nobody knows what is in the way of a plan's drain, it is said why; and that is not long.
+func TestAPlanHearsWhyItsPodsCannotBeRead(t *testing.T) {
+	const why = "its pods could not be read before its drain: list the pods of node a: no"
+	play(t, func(w *world) {
+		w.api.Put(node("a"), pod("web-1", "a"), budget("web", false))
+		w.api.Refuse(agenttest.When{Resource: "pods"}, agenttest.Always, http.StatusForbidden, "no")
+		a := w.lead()
+		o := &drain.Options{}
+		s := w.live("roll", drainStep("drain"))
+		a.Turn(s, "a", o)
+		w.pass(20 * time.Second)
+		if granted, got := a.Turn(s, "a", o); granted || got != why {
+			t.Errorf("its turn: %t, %q", granted, got)
+		}
+		if ok, got := a.Preflight(w.Context(), s, "a", o); ok || got != why {
+			t.Errorf("before its cordon: %t, %q", ok, got)
+		}
+		w.pass(15 * time.Second)
+		if granted, got := a.Turn(s, "a", o); !granted {
+			t.Errorf("after half a minute: %q", got)
+		}
+	})
+}
+
 func TestAPreflightWaitsForItsLook(t *testing.T) {
 	play(t, func(w *world) {
 		w.api.Put(node("a"))
@@ -462,6 +486,11 @@ func (w *world) hasNode(a *agent) store.StepKey {
 	return s
 }
 
+// webBlocks is what a drain says that budget shop/web blocks.
+func webBlocks() nodes.Block {
+	return nodes.Block{Permanent: true, Text: "shop/web permits none"}
+}
+
 func TestAPlansDrainThatIsBlockedForGoodYieldsItsSlot(t *testing.T) {
 	play(t, func(w *world) {
 		w.api.Put(node("a"), pod("web-1", "a"), node("b"))
@@ -470,7 +499,7 @@ func TestAPlansDrainThatIsBlockedForGoodYieldsItsSlot(t *testing.T) {
 		s := w.hasNode(a)
 		w.live("roll", drainStep("drain", drainTarget("a")))
 		w.api.Put(budget("web", false))
-		if a.Stalled(s, "a", o, true) {
+		if a.Stalled(s, "a", o, webBlocks()) {
 			w.Error("it yields although nobody waits")
 		}
 		w.edit("b", asked("gpu", noDrain))
@@ -479,7 +508,7 @@ func TestAPlansDrainThatIsBlockedForGoodYieldsItsSlot(t *testing.T) {
 		if got := w.wakes(); !slices.Equal(got, []string{s.String()}) {
 			w.Errorf("woken %q", got)
 		}
-		if !a.Stalled(s, "a", o, true) {
+		if !a.Stalled(s, "a", o, webBlocks()) {
 			w.Error("it does not yield")
 		}
 		w.live("roll", drainStep("drain", run.DrainTarget{Name: "a", Yielded: true, Why: "shop/web permits none"}))
@@ -507,9 +536,9 @@ func TestAPlansDrainThatYieldedStaysSoWhileItsPodsCannotBeRead(t *testing.T) {
 		w.live("roll", drainStep("drain", drainTarget("a")))
 		w.api.Put(budget("web", false))
 		w.edit("b", asked("gpu", noDrain))
-		a.Stalled(s, "a", o, true)
+		a.Stalled(s, "a", o, webBlocks())
 		w.pass(3 * time.Second)
-		if !a.Stalled(s, "a", o, true) {
+		if !a.Stalled(s, "a", o, webBlocks()) {
 			w.Error("it does not yield")
 		}
 		w.live("roll", drainStep("drain", run.DrainTarget{Name: "a", Yielded: true, Why: "shop/web permits none"}))
@@ -530,6 +559,68 @@ func TestAPlansDrainThatYieldedStaysSoWhileItsPodsCannotBeRead(t *testing.T) {
 	})
 }
 
+// While its pods cannot be read, what a drain of a plan said itself is what stands in its way; and that
+// counts no more once the budget has moved.
+func TestAPlansDrainWhosePodsCannotBeReadSaysItselfWhatIsInItsWay(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a"), pod("web-1", "a"), node("b"))
+		a := w.lead()
+		o := &drain.Options{}
+		s := w.hasNode(a)
+		target := drainTarget("a")
+		target.Since = a.Now()
+		w.live("roll", drainStep("drain", target))
+		w.pass(time.Second)
+		w.api.Refuse(agenttest.When{Resource: "pods"}, agenttest.Always, http.StatusGatewayTimeout, "too late")
+		w.edit("b", asked("gpu", noDrain))
+		a.Stalled(s, "a", o, webBlocks())
+		w.pass(3 * time.Second)
+		if !a.Stalled(s, "a", o, webBlocks()) {
+			w.Error("it does not yield")
+		}
+		target.Yielded, target.Why = true, webBlocks().Text
+		w.live("roll", drainStep("drain", target))
+		w.edit("b", withdraw("gpu"))
+		w.pass(3 * previewTTL)
+		if granted, why := a.Turn(s, "a", o); granted || !strings.Contains(why, webBlocks().Text) {
+			w.Errorf("it has its turn: %t, %q", granted, why)
+		}
+		w.pass(mostUnread)
+		if granted, why := a.Turn(s, "a", o); !granted {
+			w.Errorf("when nobody has seen the block for long: %q", why)
+		}
+	})
+}
+
+func TestAPlansDrainThatYieldedGoesOnWhenItsBudgetHasMovedAndNobodyCanLook(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a"), pod("web-1", "a"), budget("web", false), node("b"))
+		a := w.lead()
+		o := &drain.Options{}
+		s := w.hasNode(a)
+		w.live("roll", drainStep("drain", drainTarget("a")))
+		w.edit("b", asked("gpu", noDrain))
+		a.Stalled(s, "a", o, webBlocks())
+		w.pass(3 * time.Second)
+		if !a.Stalled(s, "a", o, webBlocks()) {
+			w.Error("it does not yield")
+		}
+		w.live("roll", drainStep("drain", run.DrainTarget{Name: "a", Yielded: true, Why: webBlocks().Text}))
+		w.edit("b", withdraw("gpu"))
+		w.pass(10 * time.Second)
+		w.api.Refuse(agenttest.When{Resource: "pods"}, agenttest.Always, http.StatusGatewayTimeout, "too late")
+		w.pass(5 * previewTTL)
+		if granted, why := a.Turn(s, "a", o); granted || !strings.Contains(why, "shop/web") {
+			w.Errorf("it has its turn: %t, %q", granted, why)
+		}
+		w.api.Put(budget("web", true))
+		w.pass(10 * time.Second)
+		if granted, why := a.Turn(s, "a", o); !granted {
+			w.Errorf("when its budget has moved: %q", why)
+		}
+	})
+}
+
 func TestAPlansDrainOfAPodThatNeverCompletesHoldsNoSlotOnceTimeIsOver(t *testing.T) {
 	play(t, func(w *world) {
 		waits := func(p *corev1.Pod) { p.Annotations = map[string]string{annotations.DrainHow: drain.HowWaitCompleted} }
@@ -542,9 +633,9 @@ func TestAPlansDrainOfAPodThatNeverCompletesHoldsNoSlotOnceTimeIsOver(t *testing
 		w.live("roll", drainStep("drain", target))
 		w.pass(drain.DefaultDrainTimeout + time.Second)
 		w.edit("b", asked("gpu", noDrain))
-		a.Stalled(s, "a", o, true)
+		a.Stalled(s, "a", o, webBlocks())
 		w.pass(3 * time.Second)
-		if !a.Stalled(s, "a", o, true) {
+		if !a.Stalled(s, "a", o, webBlocks()) {
 			w.Error("it does not yield")
 		}
 		target.Yielded, target.Why = true, "web-1 has not completed"
@@ -566,15 +657,15 @@ func TestADrainThatIsNotBlockedAnyMoreHasNotStalled(t *testing.T) {
 	play(t, func(w *world) {
 		a := w.lead()
 		s := w.live("roll", drainStep("drain", drainTarget("a")))
-		a.Stalled(s, "a", &drain.Options{}, true)
+		a.Stalled(s, "a", &drain.Options{}, webBlocks())
 		if len(a.state.demand.stalled) != 1 {
 			w.Fatalf("%d have stalled", len(a.state.demand.stalled))
 		}
-		a.Stalled(s, "a", &drain.Options{}, false)
+		a.Stalled(s, "a", &drain.Options{}, nodes.Block{})
 		if len(a.state.demand.stalled) != 0 {
 			w.Error("it has stalled still")
 		}
-		a.Stalled(s, "a", &drain.Options{}, true)
+		a.Stalled(s, "a", &drain.Options{}, webBlocks())
 		w.end(s)
 		a.Enqueue()
 		w.pass(time.Second)

@@ -1,6 +1,7 @@
 package nodemaintenance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/tools/cache"
@@ -25,6 +25,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // previewTTL is how long what was found on a node before its cordon is believed: as
@@ -32,9 +33,9 @@ import (
 // (a guess: who mends it waits no longer than this).
 const previewTTL = time.Minute
 
-// mostLooks is how often one after another a look may fail until a drain begins without any (a guess:
-// with the pauses between them they outlast an API server that is slow or begins).
-const mostLooks = 3
+// mostUnread is how long counts what was found, while no look says more (a guess: an outage is over by
+// then). After that the drain itself says what stands in its way.
+const mostUnread = 10 * time.Minute
 
 // nodePods knows what is asked about pods of nodes: of those alone that are to be
 // drained or waited for, and of no others.
@@ -60,21 +61,27 @@ type nodePods struct {
 // previewKey names one value of one request for a node.
 type previewKey struct{ node, requestor, identity string }
 
-// preview is what a look at the node's pods found for it.
+// preview is what a look at the node's pods found for it, or the last one before it that did not fail.
 type preview struct {
-	at        time.Time
+	at        time.Time // when the look ended
 	block     nodes.Block
-	budgets   []string // that are in the way for good, namespace/name
-	unread    string   // why the look failed; what was known before it stands here then
-	stale     bool     // one of them has moved since
-	unsettled bool     // a budget was changed, and is not computed yet
-	looking   bool     // again, or for the first time
-	moved     []string // budgets that moved during the look
-	failed    int      // looks until now, one after another: what is known is of the last that did not
+	budgets   []string         // that are in the way for good, namespace/name
+	found     time.Time        // when that was found, or the drain said it
+	changed   bool             // one of them has moved since then
+	stale     bool             // one of them has moved since the look, or may have
+	unsettled bool             // a budget was changed, and is not computed yet
+	looking   bool             // again, or for the first time
+	moved     []string         // budgets that moved during the look
+	failure   string           // why the look failed
+	failed    workflow.Refusal // looks one after another that failed; zero: the last did not
+	final     bool             // they failed for so long that nobody waits for another
 }
 
 // unknown says that nobody knows yet what is in the way.
-func (f *preview) unknown() bool { return f.failed > 0 && f.failed < mostLooks && !f.block.Permanent }
+func (f *preview) unknown() bool { return f.fails() && !f.block.Permanent }
+
+// fails says that the last look failed, and that another follows soon.
+func (f *preview) fails() bool { return f.failed.Times > 0 && !f.final }
 
 type podWatch struct {
 	informer cache.SharedIndexInformer
@@ -214,14 +221,14 @@ func (p *nodePods) counted(node string, r nodes.Request) nodes.Pods {
 
 // preview is what a look at the pods found before anything was cordoned, and why it failed; as long
 // as there was none, what the request's status remembers of the last one.
-func (p *nodePods) preview(node string, a nodes.Asked) (found nodes.Block, unread string) {
+func (p *nodePods) preview(node string, a nodes.Asked) (found nodes.Block, failure string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := p.previews[previewOf(node, a.Request)]
 	if seen == nil || seen.at.IsZero() {
 		return a.Remembered(), ""
 	}
-	return seen.block, seen.unread // the last known one, while a new look is under way
+	return seen.block, seen.failure // the last known one, while a new look is under way
 }
 
 func previewOf(node string, r nodes.Request) previewKey {
@@ -249,13 +256,11 @@ func (p *nodePods) previewed(ctx context.Context, n nodes.Node, requestor string
 
 // begin has the pods of a node looked at, for the first time or again; its caller
 // holds the lock.
-func (p *nodePods) begin(ctx context.Context, d nodeDrain) {
-	k := d.previewKey
-	if p.previews[k] == nil {
-		p.previews[k] = &preview{}
-	}
-	p.previews[k].looking, p.previews[k].moved = true, nil
+func (p *nodePods) begin(ctx context.Context, d nodeDrain) *preview {
+	seen := cmp.Or(p.previews[d.previewKey], &preview{})
+	p.previews[d.previewKey], seen.looking, seen.moved = seen, true, nil
 	go p.runPreview(ctx, d, d.since())
+	return seen
 }
 
 // refresh looks again at what stood in a request's way for good, once that is old.
@@ -273,8 +278,9 @@ func (p *nodePods) refresh(ctx context.Context, node string, a nodes.Asked, now 
 	case seen.fresh(now):
 		return seen.due()
 	}
-	if p.begin(ctx, p.requestDrain(node, a)); seen == nil {
-		p.previews[k].block = a.Remembered()
+	looks := p.begin(ctx, p.requestDrain(node, a))
+	if seen == nil {
+		looks.block, looks.found = a.Remembered(), now
 	}
 	return time.Time{}
 }
@@ -290,31 +296,19 @@ func (p *nodePods) runPreview(ctx context.Context, d nodeDrain, since time.Time)
 	began := p.now()
 	found, err := p.preflight(ctx, d, since)
 	p.mu.Lock()
-	if err != nil {
-		found = p.failed(d, errors.Is(ctx.Err(), context.DeadlineExceeded))
-		if !apierrors.IsForbidden(err) { // who lacks the right hears so from the drain
-			found.failed = 1
-		}
-	}
-	found.at = p.now()
-	p.storePreview(d.previewKey, &found, began)
+	found.at, found.found = p.now(), p.now()
 	if err != nil { // no verdict is no obstacle for long: the drain itself says what stands in its way
-		p.telemetry.Log.Warn("pods could not be looked at before a drain", "node", d.node, "error", err.Error(), "begins", !found.unknown() && !found.block.Permanent)
+		late := time.Duration(0)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			late = nodeWrite
+		}
+		found.failure = drain.LookFailed(err, late, !since.IsZero())
+		found.keepsOf(p.previews[d.previewKey], d, began)
+		p.telemetry.Log.Warn("pods could not be looked at for a drain", "node", d.node, "error", err.Error(), "drains", !found.unknown() && !found.block.Permanent)
 	}
+	p.storePreview(d.previewKey, &found, began)
 	p.mu.Unlock()
 	p.wakeAll(map[string]bool{d.requestor: true})
-}
-
-// failed is what counts after a look that failed: what was known before. Its caller holds the lock.
-func (p *nodePods) failed(d nodeDrain, late bool) preview {
-	found := preview{block: d.known, unread: "its pods could not be read before its drain"}
-	if late {
-		found.unread = fmt.Sprintf("its pods could not be read within %s before its drain", nodeWrite)
-	}
-	if was := p.previews[d.previewKey]; was != nil && was.block.Permanent {
-		found.block, found.budgets = was.block, was.budgets
-	}
-	return found
 }
 
 // preflight is what stands in the way of a drain for good: of one that has not begun, before
@@ -329,7 +323,7 @@ func (p *nodePods) preflight(ctx context.Context, d nodeDrain, since time.Time) 
 		return preview{}, fmt.Errorf("list the pods of node %s: %w", d.node, err)
 	}
 	var budgets []drain.Budget
-	for namespace := range namespacesOf(pods) {
+	for namespace := range drain.NamespacesOf(pods) {
 		some, err := kube.Reduced(ctx, p.kube.PolicyV1().PodDisruptionBudgets(namespace), metav1.ListOptions{}, annotations.DrainBudget)
 		if err != nil {
 			return preview{}, fmt.Errorf("list the budgets of namespace %s: %w", namespace, err)
@@ -348,14 +342,6 @@ func (p *nodePods) preflight(ctx context.Context, d nodeDrain, since time.Time) 
 	out.unsettled = slices.ContainsFunc(budgets, func(b drain.Budget) bool { return !b.Current })
 	out.block.Permanent, out.block.Text = len(texts) > 0, strings.Join(texts, "; ")
 	return out, nil
-}
-
-func namespacesOf(pods []drain.Pod) map[string]bool {
-	out := map[string]bool{}
-	for _, p := range pods {
-		out[p.Namespace] = true
-	}
-	return out
 }
 
 // unreplaced are the pods that a drain has tried to replace, and could not.

@@ -1,6 +1,7 @@
 package nodemaintenance
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,7 +30,8 @@ const previewPause = time.Second
 type nodeDrain struct {
 	previewKey
 	options drain.Options
-	known   nodes.Block      // what is in its way, where a look fails and none before it found anything
+	known   nodes.Block      // what is in its way, as its status or its journal says
+	runs    bool             // it says that itself, now
 	since   func() time.Time // when it began; zero: it has not
 	kube    func() (kube.Interface, error)
 }
@@ -86,35 +88,33 @@ func (p *nodePods) standing(ctx context.Context, d nodeDrain, remembered nodes.B
 	p.mu.Lock()
 	seen := p.previews[d.previewKey]
 	if seen == nil && remembered.Permanent {
-		p.begin(ctx, d)
-		seen = p.previews[d.previewKey]
-		seen.block = remembered
+		seen = p.begin(ctx, d)
+		seen.block, seen.found = remembered, now
 	}
-	block := seen != nil && seen.block.Permanent
+	kept := seen != nil && (seen.block.Permanent || seen.failed.Times > 0) // what was dropped is not to be remembered again
 	p.mu.Unlock()
-	if !block {
+	if !kept {
 		return nodes.Block{}, time.Time{}
 	}
 	found, _, next := p.previewPlan(ctx, d, now)
-	return found, next
+	return found.block, next
 }
 
-// previewPlan is what stands in the way of a plan's drain for good, and whether that is
-// known. Where it is not, a look begins, and the nodes are looked at again and the plan's steps
+// previewPlan is what is known of what stands in the way of a plan's drain, and whether that is
+// enough. Where it is not, a look begins, and the nodes are looked at again and the plan's steps
 // woken when it is done.
-func (p *nodePods) previewPlan(ctx context.Context, d nodeDrain, now time.Time) (block nodes.Block, known bool, next time.Time) {
+func (p *nodePods) previewPlan(ctx context.Context, d nodeDrain, now time.Time) (found preview, known bool, next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := p.previews[d.previewKey]
 	switch {
 	case seen != nil && seen.looking:
-		return seen.block, seen.block.Permanent, time.Time{}
+		return *seen, seen.block.Permanent, time.Time{}
 	case seen != nil && seen.fresh(now):
-		return seen.block, !seen.unknown(), seen.due()
+		return *seen, !seen.unknown(), seen.due()
 	}
-	p.begin(ctx, d)
-	block = p.previews[d.previewKey].block
-	return block, block.Permanent, time.Time{}
+	found = *p.begin(ctx, d)
+	return found, found.block.Permanent, time.Time{}
 }
 
 // fresh says whether a look is still believed.
@@ -122,22 +122,50 @@ func (f *preview) fresh(now time.Time) bool { return now.Before(f.due()) }
 
 // due is when to look again.
 func (f *preview) due() time.Time {
-	if f.stale {
+	switch {
+	case f.stale:
 		return f.at.Add(previewPause)
+	case f.fails():
+		return f.failed.VerdictAt(f.at)
 	}
 	return f.at.Add(previewTTL)
 }
 
+// keepsOf takes in, after a look that failed, what was known before it. That counts until looks have
+// failed for some time, and a budget has moved meanwhile or nobody has seen it for long: nobody else
+// could say that it is in the way no more.
+func (f *preview) keepsOf(was *preview, d nodeDrain, began time.Time) {
+	f.failed, f.final = was.failed.Again(began)
+	switch {
+	case d.runs, was.at.IsZero() && !was.block.Permanent:
+		f.block, f.budgets = d.known, was.budgets
+	case was.block.Permanent:
+		f.block, f.budgets, f.found = was.block, was.budgets, was.found
+		f.changed = was.changed || was.movedDuring(was.budgets)
+	}
+	if f.final && (f.changed || f.at.Sub(f.found) >= mostUnread) {
+		f.block, f.budgets = nodes.Block{}, nil
+	}
+}
+
+// movedDuring says whether some of the budgets moved while pods were looked at.
+func (f *preview) movedDuring(budgets []string) bool {
+	return slices.ContainsFunc(f.moved, func(name string) bool { return slices.Contains(budgets, name) })
+}
+
 // previewedGrants takes back the grants to plans whose drains have not been looked at yet, as a
-// look is under way then, and all where it is not sure that they may be given.
+// look is under way or follows, and says why the last one failed, and all where it is not sure that they may be given.
 func (k *Controller) previewedGrants(ctx context.Context, c runClaims, ranking nodes.Ranking, now time.Time) nodes.Ranking {
 	ranking.Grants = slices.DeleteFunc(slices.Clone(ranking.Grants), func(g nodes.Grant) bool {
 		d, looked := c.drains[wish{g.Node, c.steps[g.Step]}]
 		if g.Step == "" || !looked {
 			return false
 		}
-		block, known, _ := k.pods.previewPlan(ctx, d, now)
-		return !known || block.Permanent
+		found, known, _ := k.pods.previewPlan(ctx, d, now)
+		if !known {
+			ranking.Waits = append(ranking.Waits, nodes.Wait{Node: g.Node, Claimant: g.Claimant, Step: g.Step, Lasting: found.failure})
+		}
+		return !known || found.block.Permanent
 	})
 	if slices.ContainsFunc(ranking.Grants, func(g nodes.Grant) bool { return g.Step != "" }) && !k.sure(ctx) {
 		ranking.Grants = nil
@@ -153,12 +181,12 @@ func (k *Controller) Preflight(ctx context.Context, s store.StepKey, node string
 		return true, ""
 	}
 	// The look outlives the pass that asks for it.
-	block, known, _ := k.pods.previewPlan(context.WithoutCancel(ctx), k.planDrain(l, node, *ahead), k.Now())
+	found, known, _ := k.pods.previewPlan(context.WithoutCancel(ctx), k.planDrain(l, node, *ahead), k.Now())
 	switch {
-	case block.Permanent:
-		return false, nodes.BlockedText(block)
+	case found.block.Permanent:
+		return false, nodes.BlockedText(found.block)
 	case !known:
-		return false, "until its pods have been looked at"
+		return false, cmp.Or(found.failure, "until its pods have been looked at")
 	}
 	return true, ""
 }
@@ -177,10 +205,7 @@ func (k *Controller) BlockedBy(s store.StepKey, node string, ahead *drain.Option
 		_, found := workflow.DrainWait(l.Journal, s.Path, node)
 		return found.Text
 	}
-	if seen.block.Permanent {
-		return seen.block.Text
-	}
-	return ""
+	return seen.block.Text
 }
 
 // stalledBy is what a look at the pods finds in the way of a drain for good that has
@@ -216,7 +241,7 @@ func (p *nodePods) previewStalled(ctx context.Context, n nodes.Node, a nodes.Ask
 		return time.Time{}
 	}
 	d := p.requestDrain(n.Name, a)
-	d.known = n.Drain.Block // as its drain says it
+	d.known, d.runs = n.Drain.Block, true
 	_, next = p.stalledBy(ctx, d, since, now)
 	return next
 }
@@ -254,11 +279,11 @@ func (p *nodePods) watchBudgets(ctx context.Context) {
 		from := informer.ForMany(&policyv1.PodDisruptionBudget{}, p.kube.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll), metav1.ListOptions{}, nil)
 		from.Page = kube.FewObjects
 		moved := func(o any) {
-			if b, ok := o.(*policyv1.PodDisruptionBudget); ok {
-				p.budgetMoved(b.Namespace + "/" + b.Name)
+			if b, ok := o.(metav1.Object); ok {
+				p.budgetMoved(b.GetNamespace() + "/" + b.GetName())
 			}
 		}
-		watched, _ := informer.New(from, slimBudget, cache.ResourceEventHandlerDetailedFuncs{
+		watched, _ := informer.New(from, informer.KeepName, cache.ResourceEventHandlerDetailedFuncs{
 			UpdateFunc: func(_, now any) { moved(now) },
 			DeleteFunc: func(o any) {
 				if gone, lost := o.(cache.DeletedFinalStateUnknown); lost {
@@ -297,17 +322,6 @@ func (p *nodePods) budgetsWatched() {
 	}
 }
 
-// slimBudget keeps of a budget its name: that it moved is all that is asked.
-func slimBudget(o any) (any, error) {
-	b, ok := o.(*policyv1.PodDisruptionBudget)
-	if !ok {
-		return o, nil
-	}
-	slim := &policyv1.PodDisruptionBudget{}
-	slim.Name, slim.Namespace, slim.UID, slim.ResourceVersion = b.Name, b.Namespace, b.UID, b.ResourceVersion
-	return slim, nil
-}
-
 // budgetMoved has what a budget held up looked at again.
 func (p *nodePods) budgetMoved(name string) {
 	p.mu.Lock()
@@ -317,6 +331,7 @@ func (p *nodePods) budgetMoved(name string) {
 		case seen.looking:
 			seen.moved = append(seen.moved, name)
 		case slices.Contains(seen.budgets, name):
+			seen.changed = true
 			p.outdate(k, seen)
 		}
 	}
@@ -326,10 +341,14 @@ func (p *nodePods) budgetMoved(name string) {
 // lock. A step of a plan sleeps until it is woken, so this must not come before the
 // next look is due.
 func (p *nodePods) outdate(k previewKey, seen *preview) {
-	if seen.stale {
-		return
+	if !seen.stale {
+		seen.stale = true
+		p.wakeWhenDue(k, seen)
 	}
-	seen.stale = true
+}
+
+// wakeWhenDue has a node looked at again when its next look is due.
+func (p *nodePods) wakeWhenDue(k previewKey, seen *preview) {
 	time.AfterFunc(seen.due().Sub(p.now()), func() { p.wakeAll(map[string]bool{k.requestor: true}) })
 }
 
@@ -338,19 +357,13 @@ func (p *nodePods) outdate(k previewKey, seen *preview) {
 func (p *nodePods) storePreview(k previewKey, found *preview, began time.Time) {
 	was := p.previews[k]
 	p.previews[k] = found
-	if was == nil {
-		return
+	if found.unsettled && !found.block.Permanent && was.block.Permanent {
+		found.block, found.budgets = was.block, was.budgets // until the budget is computed, which moves it
 	}
-	if (found.unsettled || found.failed > 0) && !found.block.Permanent && was.block.Permanent {
-		found.block, found.budgets = was.block, was.budgets // until the budget is computed, which moves it, or it is read
+	if found.fails() {
+		p.wakeWhenDue(k, found)
 	}
-	if found.failed > 0 {
-		if found.failed += was.failed; found.failed < mostLooks {
-			p.outdate(k, found)
-		}
-	}
-	missed := began.Before(p.watched) || slices.ContainsFunc(was.moved, func(name string) bool { return slices.Contains(found.budgets, name) })
-	if found.block.Permanent && missed {
+	if found.block.Permanent && (began.Before(p.watched) || was.movedDuring(found.budgets)) {
 		p.outdate(k, found)
 	}
 }

@@ -15,26 +15,30 @@ import (
 type stalledDrain struct {
 	since  time.Time
 	drain  drain.Options
-	yields bool // others wait for its slot
+	block  nodes.Block // as the drain last said it
+	yields bool        // others wait for its slot
 }
 
-// Stalled notes whether a step's drain of a node is blocked for good, and says
+// Stalled notes whether a step's drain of a node is blocked for good, and by what, and says
 // whether its slot is to go to others.
-func (k *Controller) Stalled(s store.StepKey, node string, options *drain.Options, blocked bool) bool {
+func (k *Controller) Stalled(s store.StepKey, node string, options *drain.Options, block nodes.Block) bool {
 	k.state.mu.Lock()
 	defer k.state.mu.Unlock()
 	w := wish{node, s}
 	was, known := k.state.demand.stalled[w]
 	switch {
-	case !blocked || options == nil:
+	case !block.Permanent || options == nil:
 		delete(k.state.demand.stalled, w)
 	case !known:
-		k.state.demand.stalled[w] = stalledDrain{since: k.Now(), drain: *options}
+		k.state.demand.stalled[w] = stalledDrain{since: k.Now(), drain: *options, block: block}
 		k.Enqueue()
 	case was.yields:
 		delete(k.state.demand.stalled, w)
 		k.state.demand.wants[s] = k.state.demand.wants[s].asks(node, options)
 		return true
+	default:
+		was.block = block
+		k.state.demand.stalled[w] = was
 	}
 	return false
 }
@@ -61,7 +65,7 @@ func (k *Controller) stalls(ctx context.Context, l *store.LiveRun, h nodes.Hold,
 		return false
 	}
 	stalled := k.planDrain(l, h.Node, d.drain)
-	stalled.known = nodes.Block{Permanent: true, Text: "pods blocked its drain, and they could not be read since then"}
+	stalled.known, stalled.runs = d.block, !stalled.since().IsZero()
 	block, next := k.pods.stalledBy(ctx, stalled, d.since, now)
 	k.look.by(soonestOf(next))
 	return block.Permanent

@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
@@ -101,8 +102,8 @@ type Nodes interface {
 	Preflight(ctx context.Context, s store.StepKey, node string, ahead *drain.Options) (bool, string)
 	// BlockedBy is what keeps a step's drain of a node from its cordon for good.
 	BlockedBy(s store.StepKey, node string, ahead *drain.Options) string
-	// Stalled notes whether a drain is blocked for good, and says whether it is to yield.
-	Stalled(s store.StepKey, node string, options *drain.Options, blocked bool) bool
+	// Stalled notes whether a drain is blocked for good, and by what, and says whether it is to yield.
+	Stalled(s store.StepKey, node string, options *drain.Options, block nodes.Block) bool
 	// OpenedAt is when a node was seen being uncordoned; zero: it was not.
 	OpenedAt(node string) time.Time
 	// Gone are those of the nodes that are not there any more.

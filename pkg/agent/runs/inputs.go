@@ -161,7 +161,7 @@ func (s inputReader) drains(ctx context.Context, path string, ahead *drain.Optio
 	call.Nodes.Current, call.Nodes.Drainer = s.node(path), s.nodes.Drains()
 	call.Nodes.Turn = s.turn(ctx, at, call.Nodes.Current, ahead)
 	call.Nodes.Blocked = func(node string) string { return s.nodes.BlockedBy(at, node, ahead) }
-	call.Nodes.Yield = func(node string, blocked bool) bool { return s.nodes.Stalled(at, node, ahead, blocked) }
+	call.Nodes.Yield = func(node string, block nodes.Block) bool { return s.nodes.Stalled(at, node, ahead, block) }
 	call.Nodes.Resume = func(node string) (bool, string) { return s.nodes.Turn(at, node, ahead) }
 }
 

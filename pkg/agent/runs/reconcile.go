@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -521,9 +520,9 @@ func (c *Controller) current(l *store.CachedRun) (*store.CachedRun, error) {
 	return held, nil
 }
 
-// freezeDelay is how soon a run looks again for its target to be frozen (a guess: it is one write,
-// which another queue is about); where that takes longer, it looks less and less often.
-const freezeDelay = 50 * time.Millisecond
+// freezeDelay is when a run looks again for its target to be frozen by itself (a guess): who
+// publishes that wakes it, unless the API server could not be asked.
+const freezeDelay = 2 * time.Second
 
 // untilFrozen is when to look again where a run's target is to be frozen and is not yet.
 // Where it cannot be, that is said, and the run goes on.
@@ -536,8 +535,7 @@ func (c *Controller) untilFrozen(ctx context.Context, l *store.CachedRun) time.T
 	case held:
 		return time.Time{}
 	case why == "":
-		waited := c.Now().Sub(*cmp.Or(l.Journal.StartedAt, new(c.Now())))
-		return c.Now().Add(max(freezeDelay, min(waited/10, 40*freezeDelay)))
+		return c.Now().Add(freezeDelay)
 	}
 	c.Telemetry.Events.Event(l.Object, corev1.EventTypeWarning, "TargetNotFrozen", document.Cut("The target is not frozen for others while this run lives: "+why, document.MaxMessage))
 	return time.Time{}

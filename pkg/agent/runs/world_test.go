@@ -36,6 +36,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/flow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -481,7 +482,7 @@ func (n *nodesRoom) BlockedBy(_ store.StepKey, node string, _ *drain.Options) st
 	return "blocked: " + node
 }
 
-func (n *nodesRoom) Stalled(store.StepKey, string, *drain.Options, bool) bool { return true }
+func (n *nodesRoom) Stalled(store.StepKey, string, *drain.Options, nodes.Block) bool { return true }
 
 func (n *nodesRoom) OpenedAt(string) time.Time { return n.openedAt }
 

@@ -205,34 +205,36 @@ func (r *Runs) Observe(cm *corev1.ConfigMap) bool {
 	r.mu.Lock()
 	news := r.news(cm)
 	r.mu.Unlock()
-	if !news {
+	if !news || !r.take(cm, func() bool { return r.news(cm) }) {
 		return false
 	}
+	if annotations.Recreated(cm) { // whoever took in its plan meanwhile did not find it here yet
+		r.Recheck(keyOf(cm))
+	}
+	return true
+}
+
+// Recheck reads a run again: what counts as signed may be another. One that has moved on
+// meanwhile, or was read by somebody else, is read once more, since that may have come too early.
+func (r *Runs) Recheck(k types.NamespacedName) {
+	for was := r.Live(k); was != nil; was = r.Live(k) {
+		if r.take(was.Object, func() bool { return r.byKey[k] == was }) {
+			return
+		}
+	}
+}
+
+// take reads a run, and takes it in if a condition holds then.
+func (r *Runs) take(cm *corev1.ConfigMap, holds func() bool) bool {
 	l := r.read(cm)
 	live, weight := l.Live(), l.weight()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.news(cm) {
-		return false
-	}
-	r.put(l, live, weight)
-	return true
-}
-
-// Recheck reads a run again: what counts as signed may be another. Of one that has moved
-// on meanwhile, or ended, nothing is taken in.
-func (r *Runs) Recheck(k types.NamespacedName) {
-	was := r.Live(k)
-	if was == nil {
-		return
-	}
-	l := r.read(was.Object)
-	live, weight := l.Live(), l.weight()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byKey[k] == was {
+	is := holds()
+	if is {
 		r.put(l, live, weight)
 	}
+	return is
 }
 
 // read reads a run that is to be acted on. Of what it does not count for, or could not be
@@ -502,8 +504,7 @@ func (r *Runs) ReadWhole(live *LiveRun) *CachedRun {
 	if kept != nil && kept.Object == live.Object {
 		return kept
 	}
-	text := live.Object.Data
-	got := r.parsed.Read(WeightOf(text[annotations.DataRun])+WeightOf(text[annotations.DataJournal]), func() *CachedRun { return live.whole(kept) })
+	got := r.parsed.Read(WeightOf(live.Object.Data[annotations.DataRun])+WeightOf(live.Object.Data[annotations.DataJournal]), func() *CachedRun { return live.whole(kept) })
 	weight := got.weight()
 	r.mu.Lock()
 	defer r.mu.Unlock()

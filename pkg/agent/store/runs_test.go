@@ -278,3 +278,51 @@ func TestARunThatIsReadAgainUnderAnotherKey(t *testing.T) {
 		}
 	})
 }
+
+// Whether a run counts that somebody created again depends on which plan is there, and that may
+// become known at any moment.
+func TestARunThatWasCreatedAgainIsJudgedByThePlanThatIsThereThen(t *testing.T) {
+	copied := runObject(t, 5, run.Running)
+	copied.UID = "one"
+	copied = agenttest.Signed(t, copied)
+	copied.UID = "two"
+	for name, c := range map[string]struct {
+		meanwhile func(rs *Runs, asked int) (planUID string) // while the plan's UID is asked for
+		recheck   bool
+	}{
+		"the plan comes while the run is read, which is not found yet": {func(rs *Runs, asked int) string {
+			if asked > 1 {
+				return "u"
+			}
+			if len(rs.OfPlan(types.NamespacedName{Namespace: "ns", Name: "p"})) > 0 {
+				t.Error("it is found already")
+			}
+			return ""
+		}, false},
+		"who reads it again has asked too early, and is the first": {func(rs *Runs, asked int) string {
+			switch {
+			case asked <= 2 || asked == 4: // the look that takes it in, and another that overtakes
+				return ""
+			case asked == 3:
+				rs.Recheck(runKey())
+			}
+			return "u"
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			rs := &Runs{}
+			rs = NewRuns(agenttest.Keys().KnowPlans(func(types.NamespacedName) string {
+				asked++
+				return c.meanwhile(rs, asked)
+			}))
+			rs.Observe(copied)
+			if c.recheck {
+				rs.Recheck(runKey())
+			}
+			if got := rs.Get(runKey()); got == nil || got.Broken == nil || got.Run.Plan != "" {
+				t.Errorf("it counts: %t", got != nil)
+			}
+		})
+	}
+}

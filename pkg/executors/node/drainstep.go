@@ -186,12 +186,11 @@ func turn(call executors.Call, m *run.DrainMemory, node string) (granted bool, w
 // yield gives a node's slot to others when its drain is blocked for good and they wait for it. The
 // drain stops; the node stays cordoned. The slot is free only once that is recorded.
 func yield(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget, st executors.DrainStatus) executors.DrainStatus {
-	lasting := drain.Permanent(st.Blocks, p.Options)
-	if call.Nodes.Yield == nil || !call.Nodes.Yield(t.Name, len(lasting) > 0) {
+	block := blockOf(drain.Permanent(st.Blocks, p.Options))
+	if call.Nodes.Yield == nil || !call.Nodes.Yield(t.Name, block) {
 		return st
 	}
 	call.Nodes.Drainer.Stop(t.Name, claimant(call))
-	block := blockOf(lasting)
 	t.Yielded, t.Why = true, document.Cut(block.Text, 500)
 	return yielded(block)
 }
@@ -255,7 +254,7 @@ func notBegun(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget, 
 	text := inTheWay(call, t.Name)
 	t.Why = document.Cut(text, 500)
 	if t.Name == call.Nodes.Current && call.Nodes.Yield != nil {
-		t.Yielded = call.Nodes.Yield(t.Name, text != "")
+		t.Yielded = call.Nodes.Yield(t.Name, nodes.Block{Permanent: text != "", Text: text})
 	}
 	if text != "" {
 		return notCordoned(call, p, t, text)

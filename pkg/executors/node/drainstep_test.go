@@ -439,8 +439,8 @@ func TestADrainStepWaitsForItsTurn(t *testing.T) {
 	}{
 		{"another has the slot", "", false, "not yet Draining: Node/a: waits its turn behind node b", run.DrainTarget{}, nil},
 		{"something stands in its way for good", inTheWay, false, "not yet Draining: Node/a: Blocked: shop/job cannot leave; the node is not cordoned, and others have their turn", run.DrainTarget{Blocked: true, Why: inTheWay}, nil},
-		{"the same of a rollout's node: others may have its slot", inTheWay, true, "not yet Draining: Node/a: Blocked: shop/job cannot leave; the node is not cordoned, and others have their turn", run.DrainTarget{Blocked: true, Why: inTheWay, Yielded: true}, []string{"a blocked true"}},
-		{"a rollout's node that merely waits keeps it", "", true, "not yet Draining: Node/a: waits its turn behind node b", run.DrainTarget{}, []string{"a blocked false"}},
+		{"the same of a rollout's node: others may have its slot", inTheWay, true, "not yet Draining: Node/a: Blocked: shop/job cannot leave; the node is not cordoned, and others have their turn", run.DrainTarget{Blocked: true, Why: inTheWay, Yielded: true}, []string{"a blocked true " + inTheWay}},
+		{"a rollout's node that merely waits keeps it", "", true, "not yet Draining: Node/a: waits its turn behind node b", run.DrainTarget{}, []string{"a blocked false "}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newDraining(t, ofNode("a", drain.Options{}), nodeNamed("a"))
@@ -448,9 +448,9 @@ func TestADrainStepWaitsForItsTurn(t *testing.T) {
 			var yields []string
 			s.call.Nodes.Turn = func(node string) (bool, string) { return false, "waits its turn behind node b" }
 			s.call.Nodes.Blocked = func(string) string { return c.blocked }
-			s.call.Nodes.Yield = func(node string, blocked bool) bool {
-				yields = append(yields, fmt.Sprintf("%s blocked %t", node, blocked))
-				return blocked
+			s.call.Nodes.Yield = func(node string, block nodes.Block) bool {
+				yields = append(yields, fmt.Sprintf("%s blocked %t %s", node, block.Permanent, block.Text))
+				return block.Permanent
 			}
 			if c.rollout {
 				s.call.Nodes.Current = "a"
@@ -494,8 +494,11 @@ func TestADrainThatYieldsItsSlot(t *testing.T) {
 	s := newDraining(t, ofNode("a", drain.Options{}), nodeNamed("a"))
 	s.drains.says["a"] = blocked
 	s.begin()
-	var lasting []bool
-	s.call.Nodes.Yield = func(_ string, is bool) bool { lasting = append(lasting, is); return is && len(lasting) > 1 }
+	var lasting []nodes.Block
+	s.call.Nodes.Yield = func(_ string, is nodes.Block) bool {
+		lasting = append(lasting, is)
+		return is.Permanent && len(lasting) > 1
+	}
 	said := func(want string) run.DrainTarget {
 		t.Helper()
 		if got := outcome(s.pass()); got != want {
@@ -513,7 +516,7 @@ func TestADrainThatYieldsItsSlot(t *testing.T) {
 	if m := said(text); !m.Yielded || m.Why != why || !slices.Equal(s.drains.stopped, []string{"a of " + mine}) {
 		t.Errorf("others wait: %+v, stopped %v", m, s.drains.stopped)
 	}
-	if !slices.Equal(lasting, []bool{true, true}) {
+	if told := (nodes.Block{Permanent: true, Text: why}); !slices.Equal(lasting, []nodes.Block{told, told}) {
 		t.Errorf("blocked for good: %v", lasting)
 	}
 	ordered := len(s.drains.ordered)
@@ -594,7 +597,7 @@ func TestADrainThatIsBlockedBeforeItsCordonAbortsInTime(t *testing.T) {
 	})
 	t.Run("a rollout's node whose slot others have", func(t *testing.T) {
 		s, _ := start(t, abort)
-		s.call.Nodes.Current, s.call.Nodes.Yield = "a", func(_ string, blocked bool) bool { return blocked }
+		s.call.Nodes.Current, s.call.Nodes.Yield = "a", func(_ string, block nodes.Block) bool { return block.Permanent }
 		s.call.Nodes.Resume = func(string) (bool, string) { return false, "behind b" }
 		s.pass()
 		s.call.Now = s.call.Now.Add(time.Minute)
