@@ -20,11 +20,7 @@ const ReasonPaused = "Paused"
 // MaxHistory is how many past stretches a Behavior keeps.
 const MaxHistory = 5
 
-const (
-	mostReason = 256 // bytes of a reason, beside what follows
-	// notKnownYet follows a reason where it was not found yet how long it holds.
-	notKnownYet = "; when that changes is not known yet"
-)
+const mostReason = 256 // bytes of a reason, beside what follows
 
 // Behavior is what an object's status says of the permission to change it: now,
 // next, and what was.
@@ -53,7 +49,7 @@ func (b *Behavior) Advance(v schedule.Verdict, strategy schedule.Strategy, now t
 	}
 	reason := next.Current.Reason
 	if v.Later != "" {
-		next.Current.Reason += notKnownYet
+		next.Current.Reason += schedule.NotKnownYet
 	}
 	if b == nil || b.Current.State == "" {
 		return next
@@ -61,14 +57,14 @@ func (b *Behavior) Advance(v schedule.Verdict, strategy schedule.Strategy, now t
 	next.History = b.History
 	was := b.Current
 	began := next.Current.StartTime == nil || schedule.SameInstant(was.StartTime, next.Current.StartTime)
-	if began && was.State == next.Current.State && was.Strategy == next.Current.Strategy && strings.TrimSuffix(was.Reason, notKnownYet) == reason {
+	if began && was.State == next.Current.State && was.Strategy == next.Current.Strategy && strings.TrimSuffix(was.Reason, schedule.NotKnownYet) == reason {
 		next.Current.StartTime = was.StartTime
 		return next
 	}
 	if next.Current.StartTime == nil { // somebody said so just now
 		next.Current.StartTime = new(now.Truncate(time.Second).UTC())
 	}
-	was.Reason = strings.TrimSuffix(was.Reason, notKnownYet)
+	was.Reason = strings.TrimSuffix(was.Reason, schedule.NotKnownYet)
 	if was.EndTime == nil || was.EndTime.After(now) {
 		was.EndTime = new(now.Truncate(time.Second).UTC())
 	}
@@ -82,13 +78,13 @@ func (b *Behavior) Advance(v schedule.Verdict, strategy schedule.Strategy, now t
 // Verdict is what was published, as far as it was: at which instant does not matter, and
 // whether it was ready is not in it.
 func (b Behavior) Verdict() schedule.Verdict {
-	reason, later := strings.CutSuffix(b.Current.Reason, notKnownYet)
+	reason, later := strings.CutSuffix(b.Current.Reason, schedule.NotKnownYet)
 	v := schedule.Verdict{
 		Permitted: b.Current.State == ChangesUnpaused, Ready: true, Reason: reason,
 		Since: b.Current.StartTime, Until: b.Current.EndTime,
 	}
 	if later {
-		v.Later = notKnownYet
+		v.Later = schedule.NotKnownYet
 	}
 	if n := b.Next; n != nil && n.StartTime != nil {
 		v.Next = &schedule.Following{Permitted: n.State == ChangesUnpaused, Start: *n.StartTime, End: n.EndTime}

@@ -14,10 +14,9 @@ const (
 	timelineEffort = 400_000   // of one timeline, in sources asked
 	courseEffort   = 1_000_000 // of several timelines together
 	leastEffort    = 500       // where a budget is spent (a guess: a millisecond, and years of windows that open daily)
-
 )
 
-// SearchAgain is after what time a search is tried again that ended since a budget was spent.
+// SearchAgain is the time after which a search is tried again that had to end because a budget was spent.
 const SearchAgain = time.Minute
 
 // Budget is what the searches of several gates may ask together, in sources. It is safe for

@@ -90,11 +90,11 @@ func TestTheWeekSaysWhatTheWindowsSay(t *testing.T) {
 	}
 }
 
-// purse is a budget without a clock.
-type purse int
+// fixedBudget is a budget that does not refill.
+type fixedBudget int
 
-func (p *purse) Left() int   { return int(*p) }
-func (p *purse) Spend(n int) { *p -= purse(n) }
+func (b *fixedBudget) Left() int   { return int(*b) }
+func (b *fixedBudget) Spend(n int) { *b -= fixedBudget(n) }
 
 // TestASearchWithinASpentBudgetIsNotKnownYet is about what a gate says that may search no more, and
 // when it may again.
@@ -106,7 +106,7 @@ func TestASearchWithinASpentBudgetIsNotKnownYet(t *testing.T) {
 		t.Fatalf("got %+v", whole)
 	}
 	far := inTurns(t)
-	left := purse(2000)
+	left := fixedBudget(2000)
 	gate := (&Gate{course: far}).Within(&left)
 	if v := gate.Verdict(now); v.Permitted || !v.Ready || v.Until != nil || v.NextChangeETA != NotReady || v.Why() != v.Reason+lookedForLater {
 		t.Fatalf("got %+v", v)
@@ -125,7 +125,7 @@ func TestASearchWithinASpentBudgetIsNotKnownYet(t *testing.T) {
 	if v := gate.Verdict(now.Add(3 * time.Minute)); v.NextChangeETA != ForEver || v.Later != "" {
 		t.Fatalf("got %+v with enough left", v)
 	}
-	plain := (&Gate{course: both}).Within(new(purse))
+	plain := (&Gate{course: both}).Within(new(fixedBudget))
 	for at := now; at.Before(*whole.Until); at = at.Add(97 * time.Hour) {
 		if v := plain.Verdict(at); v.Permitted || v.Until != nil && !v.Until.Equal(*whole.Until) {
 			t.Fatalf("at %s: %+v", at, v)
@@ -147,7 +147,7 @@ func TestABudgetThatIsSpentRecovers(t *testing.T) {
 	gate := func(b Budget) *Gate {
 		return (&Gate{course: every{windowsOf(t, "UTC", heavy...), inTurns(t)}}).Within(b)
 	}
-	var spent purse
+	var spent fixedBudget
 	asks := gate(&spent)
 	for second := range 50 {
 		if v := asks.Verdict(now.Add(time.Duration(second) * time.Second)); v.Permitted || v.Later == "" || v.Until != nil {
@@ -157,7 +157,7 @@ func TestABudgetThatIsSpentRecovers(t *testing.T) {
 	if spent != 0 {
 		t.Errorf("charged %d with nothing left", -spent)
 	}
-	if little := purse(100); gate(&little).Verdict(now).Later == "" || little < -3*2*leastEffort {
+	if little := fixedBudget(100); gate(&little).Verdict(now).Later == "" || little < -3*2*leastEffort {
 		t.Errorf("of 100 were left %d", little)
 	}
 }
@@ -166,7 +166,7 @@ func TestABudgetThatIsSpentRecovers(t *testing.T) {
 // which they are searched again.
 func TestAnUnfinishedSearchHidesNoChange(t *testing.T) {
 	now := time.Date(2026, 11, 14, 12, 0, 0, 0, time.UTC)
-	gate := (&Gate{course: every{windowsOf(t, "UTC", Window{Cron: "0 12 * * *", Duration: "1m"}), windowsOf(t, "UTC", Window{Cron: "0 12 14 11 *", Duration: "1m"})}}).Within(new(purse))
+	gate := (&Gate{course: every{windowsOf(t, "UTC", Window{Cron: "0 12 * * *", Duration: "1m"}), windowsOf(t, "UTC", Window{Cron: "0 12 14 11 *", Duration: "1m"})}}).Within(new(fixedBudget))
 	for second := -40; second < 100; second++ {
 		at := now.Add(time.Duration(second) * time.Second)
 		if v := gate.Verdict(at); v.Permitted != (second >= 0 && second < 60) {

@@ -12,7 +12,7 @@ import (
 //
 // Since is nil if it always was so, Until if it never changes; Next is there
 // whenever Until is. The two numbers are those of the change_management
-// metrics: −2 not ready, −1 for ever, else seconds, rounded up.
+// metrics: −2 not ready or not known yet, −1 for ever, else seconds, rounded up.
 type Verdict struct {
 	Permitted           bool       `json:"permitted"`
 	Ready               bool       `json:"-"`
@@ -30,8 +30,11 @@ type Verdict struct {
 // Why is the Reason up to Until: with what follows a freeze, and whether it is looked for later.
 func (v Verdict) Why() string { return v.Reason + v.AfterFreeze + v.Later }
 
-// lookedForLater stands in Later.
-const lookedForLater = "; when that changes is not known yet, and is looked for later: the policies of a namespace have so much search, and these have had theirs"
+// NotKnownYet begins what stands in Later.
+const (
+	NotKnownYet    = "; when that changes is not known yet"
+	lookedForLater = NotKnownYet + ": the agent limits its searches for each namespace; it tries again in a minute"
+)
 
 // Following is the stretch after the present one. End is nil where it has none.
 type Following struct {
@@ -42,7 +45,7 @@ type Following struct {
 
 // Values of NextChangeETA and PermissiveRemaining that are no number of seconds.
 const (
-	NotReady = -2
+	NotReady = -2 // also where the number is not known yet
 	ForEver  = -1
 )
 
