@@ -105,25 +105,49 @@ func TestASearchWithinASpentBudgetIsNotKnownYet(t *testing.T) {
 	if whole.Until == nil || whole.Why() != whole.Reason {
 		t.Fatalf("got %+v", whole)
 	}
-	far := inTurns(t)
 	left := fixedBudget(2000)
-	gate := (&Gate{course: far}).Within(&left)
+	gate := (&Gate{course: inTurns(t)}).Within(&left)
 	if v := gate.Verdict(now); v.Permitted || !v.Ready || v.Until != nil || v.NextChangeETA != NotReady || v.Why() != v.Reason+lookedForLater {
 		t.Fatalf("got %+v", v)
 	}
-	spent := left
-	if gate.Verdict(now.Add(30 * time.Second)); left != spent {
-		t.Fatalf("searched again after half a minute, for %d", spent-left)
+	for _, c := range []struct {
+		after time.Duration
+		left  fixedBudget
+		asks  bool
+	}{
+		{59 * time.Second, 10 * courseEffort, false},
+		{61 * time.Second, -1, false},
+		{2 * time.Minute, 3999, false},
+		{3 * time.Minute, 4000, true},
+		{4 * time.Minute, 7999, false},
+		{5 * time.Minute, courseEffort/2 - 1, true},
+		{5*time.Minute + 59*time.Second, courseEffort, false},
+		{6 * time.Minute, courseEffort/2 - 1, false},
+	} {
+		left = c.left
+		if v := gate.Verdict(now.Add(c.after)); v.Until != nil || v.Later == "" || v.Permitted {
+			t.Fatalf("after %s with %d left: %+v", c.after, c.left, v)
+		}
+		if (left != c.left) != c.asks {
+			t.Fatalf("after %s with %d left, it asked %d", c.after, c.left, c.left-left)
+		}
 	}
-	if gate.Verdict(now.Add(61 * time.Second)); left != spent {
-		t.Fatalf("charged %d with nothing left", spent-left)
-	}
-	left = 10 * courseEffort
-	if v := gate.Verdict(now.Add(90 * time.Second)); v.Until != nil || v.Later == "" || left != 10*courseEffort {
-		t.Fatalf("searched again after half a minute: %+v", v)
-	}
-	if v := gate.Verdict(now.Add(3 * time.Minute)); v.NextChangeETA != ForEver || v.Later != "" {
+	left = courseEffort / 2
+	if v := gate.Verdict(now.Add(7 * time.Minute)); v.NextChangeETA != ForEver || v.Later != "" {
 		t.Fatalf("got %+v with enough left", v)
+	}
+	again, month := (&Gate{course: inTurns(t)}).Within(&left), now.AddDate(0, 1, 0)
+	left = 2000
+	again.Verdict(now)
+	for _, at := range []time.Time{month, month.Add(2 * time.Minute)} { // what was tried counts, too, where nothing is known of it
+		left = 3999
+		if v := again.Verdict(at); v.Later == "" || left != 3999 {
+			t.Fatalf("at %s with %d left: %+v", at, left, v)
+		}
+	}
+	left = courseEffort
+	if v := again.Verdict(month.Add(-time.Minute)); v.Later != "" {
+		t.Fatalf("before an instant that was asked for: %+v", v)
 	}
 	plain := (&Gate{course: both}).Within(new(fixedBudget))
 	for at := now; at.Before(*whole.Until); at = at.Add(97 * time.Hour) {
@@ -133,6 +157,26 @@ func TestASearchWithinASpentBudgetIsNotKnownYet(t *testing.T) {
 	}
 	if v := plain.Verdict(*whole.Until); !v.Permitted || v.Until == nil {
 		t.Fatalf("got %+v", v)
+	}
+}
+
+func TestWhatASearchMayAsk(t *testing.T) {
+	const half = courseEffort / 2
+	for _, c := range []struct{ left, tried, want int }{
+		{-1, 0, leastEffort},
+		{0, 0, leastEffort},
+		{100, 0, leastEffort},
+		{leastEffort + 1, 0, leastEffort + 1},
+		{half - 1, 0, half - 1},
+		{half, 0, courseEffort},
+		{2*leastEffort - 1, leastEffort, leastEffort},
+		{2 * leastEffort, leastEffort, 2 * leastEffort},
+		{half - 1, half, leastEffort},
+		{half, half, courseEffort},
+	} {
+		if got := searchOf(c.left, c.tried); got != c.want {
+			t.Errorf("with %d left after %d: %d, not %d", c.left, c.tried, got, c.want)
+		}
 	}
 }
 
@@ -157,8 +201,20 @@ func TestABudgetThatIsSpentRecovers(t *testing.T) {
 	if spent != 0 {
 		t.Errorf("charged %d with nothing left", -spent)
 	}
-	if little := fixedBudget(100); gate(&little).Verdict(now).Later == "" || little < -3*2*leastEffort {
-		t.Errorf("of 100 were left %d", little)
+	if little := fixedBudget(leastEffort); gate(&little).Verdict(now).Later == "" || little != leastEffort {
+		t.Errorf("of the least were left %d", little)
+	}
+	for _, left := range []fixedBudget{courseEffort - 1, courseEffort/2 - 1, 100_000, 2000, 0, -courseEffort} {
+		asks, found := (&Gate{course: inTurns(t)}).Within(&left), 0
+		for minute := range 30 {
+			if v := asks.Verdict(now.Add(time.Duration(minute) * time.Minute)); v.NextChangeETA == ForEver {
+				found++
+			}
+			left = min(courseEffort, left+60*courseEffort/100)
+		}
+		if found < 20 || left != courseEffort {
+			t.Errorf("it is known in %d of 30 minutes, and %d are left", found, left)
+		}
 	}
 }
 
@@ -169,7 +225,7 @@ func TestAnUnfinishedSearchHidesNoChange(t *testing.T) {
 	gate := (&Gate{course: every{windowsOf(t, "UTC", Window{Cron: "0 12 * * *", Duration: "1m"}), windowsOf(t, "UTC", Window{Cron: "0 12 14 11 *", Duration: "1m"})}}).Within(new(fixedBudget))
 	for second := -40; second < 100; second++ {
 		at := now.Add(time.Duration(second) * time.Second)
-		if v := gate.Verdict(at); v.Permitted != (second >= 0 && second < 60) {
+		if v := gate.Verdict(at); v.Permitted != (second >= 0 && second < 60) || v.Until != nil && !v.Until.After(at) {
 			t.Fatalf("at %s: %+v", at, v)
 		}
 	}

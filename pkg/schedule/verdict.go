@@ -96,8 +96,10 @@ func secondsUntil(now, then time.Time) int64 {
 // stretch is a time without change, with what a verdict says of it.
 type stretch struct {
 	span
-	known        span // where it is known to be so; less than the span where a search had to end
-	asked        int  // what finding it cost, see effort
+	known        span  // where it is known to be so; less than the span where a search had to end
+	at           int64 // the instant that it was searched for
+	asked        int   // what finding it cost, see effort
+	most         int   // what the searches for it might ask
 	open         bool
 	later        bool // a search had to end since a budget was spent
 	since, until *time.Time
@@ -124,12 +126,13 @@ func (m *memo) find(t int64) *stretch {
 // holds says whether an instant is in the part of a stretch that is known.
 func (s *stretch) holds(t int64) bool { return s.known.start <= t && t < s.known.end }
 
-// of is the stretch of one kind that was asked for last.
-func (m *memo) of(open bool) *stretch {
+// unfinished is the stretch of one kind that was asked for last, if a search for it had to end.
+func (m *memo) unfinished(open bool) (*stretch, bool) {
+	last := m.closed.Load()
 	if open {
-		return m.open.Load()
+		last = m.open.Load()
 	}
-	return m.closed.Load()
+	return last, last != nil && last.later
 }
 
 func (m *memo) keep(found *stretch) *stretch {
@@ -142,34 +145,43 @@ func (m *memo) keep(found *stretch) *stretch {
 }
 
 func (g *Gate) present(t int64) *stretch {
-	if known := g.remembered(t); known != nil {
+	known := g.memo.find(t)
+	switch {
+	case known != nil && !known.later:
 		return known
-	}
-	if g.budget == nil {
+	case g.budget == nil:
 		return g.memo.keep(stretchOf(g.course, t, courseEffort))
 	}
-	left := g.budget.Left()
-	found := stretchOf(g.course, t, min(courseEffort, max(left, leastEffort)))
-	if left > 0 { // the least is free: else many who ask for it would keep a budget spent
+	tried := 0
+	if last, is := g.memo.unfinished(g.course.open(t)); is {
+		if last.at <= t && t < min(last.end, last.at+int64(SearchAgain/time.Second)) {
+			return last
+		}
+		tried = last.most
+	}
+	most := searchOf(g.budget.Left(), tried)
+	if most == leastEffort && known != nil {
+		return known
+	}
+	found := stretchOf(g.course, t, most)
+	if most > leastEffort { // the least is free: else many who ask for it would keep a budget spent
 		g.budget.Spend(found.asked)
 	}
-	if found.later {
-		found.known.end = min(found.end, t+int64(SearchAgain/time.Second))
-	}
+	found.most = max(most, tried)
 	return g.memo.keep(found)
 }
 
-// remembered is what was found for an instant. Of a stretch whose search had to end it is only known
-// that nothing is to be searched again soon, and not how long it is.
-func (g *Gate) remembered(t int64) *stretch {
-	known := g.memo.find(t)
-	if known == nil || !known.later {
-		return known
+// searchOf is what a search may ask where so much is left of a budget, and one that might ask tried had
+// to end: at least twice that, so that those that end with nothing cost no more than the one that does not.
+// Of half a budget it may ask as much as any: else what needs a whole one would wait until nobody asks.
+func searchOf(left, tried int) int {
+	switch {
+	case left >= courseEffort/2:
+		return courseEffort
+	case left < 2*tried:
+		return leastEffort
 	}
-	if known = g.memo.of(g.course.open(t)); known != nil && known.holds(t) {
-		return known
-	}
-	return nil
+	return max(left, leastEffort)
 }
 
 // searched notes how far the two searches that found a stretch came, and what they cost. One
@@ -187,7 +199,7 @@ func (s *stretch) searched(back, ahead *effort) *stretch {
 
 func stretchOf(c course, t int64, most int) *stretch {
 	back, ahead, further := newEffort(most), newEffort(most), newEffort(most)
-	s := &stretch{span: span{c.since(t, back), c.change(t, ahead)}, open: c.open(t)}
+	s := &stretch{span: span{c.since(t, back), c.change(t, ahead)}, at: t, open: c.open(t)}
 	s.searched(back, ahead)
 	s.since, s.until = instantOf(s.start), instantOf(s.end)
 	if s.until != nil {
