@@ -20,7 +20,11 @@ const ReasonPaused = "Paused"
 // MaxHistory is how many past stretches a Behavior keeps.
 const MaxHistory = 5
 
-const mostReason = 256 // bytes of a reason, beside what follows
+const (
+	mostReason = 256 // bytes of a reason, beside what follows
+	// endNotKnown is the reason of a Next whose end was not found yet.
+	endNotKnown = "until when is not known yet"
+)
 
 // Behavior is what an object's status says of the permission to change it: now,
 // next, and what was.
@@ -30,8 +34,8 @@ type Behavior struct {
 	History []Period `json:"history,omitempty"` // newest first
 }
 
-// Period is a time without change in the answer. StartTime is absent where it
-// always was so, EndTime where it never changes, or, as the reason says then, where that is not known.
+// Period is a time without change in the answer. StartTime is absent where it always was so, or where
+// that is not known yet; EndTime where it never changes, or, as the reason says then, where that is not known.
 type Period struct {
 	State     string            `json:"state"`
 	Strategy  schedule.Strategy `json:"strategy,omitempty"`
@@ -46,6 +50,9 @@ func (b *Behavior) Advance(v schedule.Verdict, strategy schedule.Strategy, now t
 	next := Behavior{Current: Period{State: stateName(v.Permitted), Strategy: strategy, StartTime: v.Since, EndTime: v.Until, Reason: document.Cut(v.Reason, mostReason)}}
 	if v.Next != nil {
 		next.Next = &Period{State: stateName(v.Next.Permitted), StartTime: &v.Next.Start, EndTime: v.Next.End}
+		if v.Next.Later {
+			next.Next.Reason = endNotKnown
+		}
 	}
 	reason := next.Current.Reason
 	if v.Later != "" {
@@ -87,7 +94,7 @@ func (b Behavior) Verdict() schedule.Verdict {
 		v.Later = schedule.NotKnownYet
 	}
 	if n := b.Next; n != nil && n.StartTime != nil {
-		v.Next = &schedule.Following{Permitted: n.State == ChangesUnpaused, Start: *n.StartTime, End: n.EndTime}
+		v.Next = &schedule.Following{Permitted: n.State == ChangesUnpaused, Start: *n.StartTime, End: n.EndTime, Later: n.Reason == endNotKnown}
 	}
 	return v
 }
@@ -99,11 +106,12 @@ func stateName(permitted bool) string {
 	return ChangesPaused
 }
 
-// AskAgain is when what a verdict says may be another: where that is looked for later, soon; nil: it
+// AskAgain is when what a verdict says may be another: where something is looked for later, soon; nil: it
 // does not change by itself.
 func AskAgain(v schedule.Verdict, now time.Time) *time.Time {
-	if v.Later != "" {
-		return new(now.Add(schedule.SearchAgain))
+	soon := now.Add(schedule.SearchAgain)
+	if v.Unfinished && (v.Until == nil || soon.Before(*v.Until)) {
+		return &soon
 	}
 	return v.Until
 }

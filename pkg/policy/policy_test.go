@@ -223,7 +223,7 @@ func TestABehaviorOfAnUnfinishedSearch(t *testing.T) {
 	at := day(t, "2026-11-21T00:00:00Z")
 	whole := schedule.Verdict{Ready: true, Reason: "closed"}
 	unfinished := whole
-	unfinished.Later = "; later"
+	unfinished.Later, unfinished.Unfinished = "; later", true
 	first := (*policy.Behavior)(nil).Advance(unfinished, schedule.MaintenanceScheduled, at)
 	if first.Current.Reason != "closed; when that changes is not known yet" {
 		t.Errorf("%+v", first)
@@ -237,6 +237,25 @@ func TestABehaviorOfAnUnfinishedSearch(t *testing.T) {
 	}
 }
 
+func TestWhatIsLookedForLaterIsAskedForAgainSoon(t *testing.T) {
+	now := day(t, "2026-11-21T06:00:00Z")
+	soon, sooner, late := now.Add(schedule.SearchAgain), now.Add(schedule.SearchAgain-time.Second), now.Add(time.Hour)
+	for name, c := range map[string]struct {
+		verdict schedule.Verdict
+		want    *time.Time
+	}{
+		"it never changes":                       {schedule.Verdict{}, nil},
+		"it changes":                             {schedule.Verdict{Until: &late}, &late},
+		"when it changes is not known":           {schedule.Verdict{Unfinished: true}, &soon},
+		"when it changes is, and not all else":   {schedule.Verdict{Unfinished: true, Until: &late}, &soon},
+		"it changes before it is searched again": {schedule.Verdict{Unfinished: true, Until: &sooner}, &sooner},
+	} {
+		if got := policy.AskAgain(c.verdict, now); !schedule.SameInstant(got, c.want) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // What was published is read back as the verdict that it was made of.
 func TestABehaviorIsTheVerdictThatWasPublished(t *testing.T) {
 	since, until, later := day(t, "2026-11-21T00:00:00Z"), day(t, "2026-11-22T00:00:00Z"), day(t, "2026-11-23T00:00:00Z")
@@ -246,6 +265,7 @@ func TestABehaviorIsTheVerdictThatWasPublished(t *testing.T) {
 		"open for ever":              {Permitted: true, Ready: true, Reason: "open", Since: &since},
 		"closed as long as is known": {Ready: true, Reason: "closed"},
 		"closed, and not known yet":  {Ready: true, Reason: "closed", Later: "; when that changes is not known yet"},
+		"and then, not known yet":    {Ready: true, Reason: "closed", Until: &until, Next: &schedule.Following{Permitted: true, Start: until, Later: true}},
 	} {
 		if diff := cmp.Diff(v, (*policy.Behavior)(nil).Advance(v, schedule.MaintenanceScheduled, since).Verdict()); diff != "" {
 			t.Errorf("%s: %s", name, diff)

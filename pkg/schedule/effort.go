@@ -70,6 +70,12 @@ func (e *effort) endBack(t int64) {
 // notBeyond notes that what a search for the next change found is not known beyond t.
 func (e *effort) notBeyond(t int64) { e.reached = min(e.reached, t) }
 
+// later says whether the change that a search found is not known yet: one that might ask as much as any
+// is not tried again.
+func (e *effort) later(found int64) bool {
+	return e.reached < found && e.most < courseEffort
+}
+
 // notBefore notes that what a search for the last change found is not known before t.
 func (e *effort) notBefore(t int64) {
 	if e.reached == civil.Never || e.reached < t {

@@ -107,7 +107,7 @@ func TestASearchWithinASpentBudgetIsNotKnownYet(t *testing.T) {
 	}
 	left := fixedBudget(2000)
 	gate := (&Gate{course: inTurns(t)}).Within(&left)
-	if v := gate.Verdict(now); v.Permitted || !v.Ready || v.Until != nil || v.NextChangeETA != NotReady || v.Why() != v.Reason+lookedForLater {
+	if v := gate.Verdict(now); v.Permitted || !v.Ready || v.Until != nil || v.NextChangeETA != NotReady || !v.Unfinished || v.Why() != v.Reason+lookedForLater {
 		t.Fatalf("got %+v", v)
 	}
 	for _, c := range []struct {
@@ -133,7 +133,7 @@ func TestASearchWithinASpentBudgetIsNotKnownYet(t *testing.T) {
 		}
 	}
 	left = courseEffort / 2
-	if v := gate.Verdict(now.Add(7 * time.Minute)); v.NextChangeETA != ForEver || v.Later != "" {
+	if v := gate.Verdict(now.Add(7 * time.Minute)); v.NextChangeETA != ForEver || v.Later != "" || v.Unfinished {
 		t.Fatalf("got %+v with enough left", v)
 	}
 	again, month := (&Gate{course: inTurns(t)}).Within(&left), now.AddDate(0, 1, 0)
@@ -217,6 +217,90 @@ func TestABudgetThatIsSpentRecovers(t *testing.T) {
 		}
 	}
 }
+
+// unsure is open and closed in turns, for as long. A search that may not ask as much as any does not find
+// the past, or what comes after what is closed; one that may ask less than it needs finds no change.
+type unsure struct {
+	constant
+	long       int64
+	past, then bool
+	needs      int
+}
+
+func (u unsure) open(t int64) bool { return civil.FloorMod(t, 2*u.long) < u.long }
+
+func (u unsure) since(t int64, e *effort) int64 {
+	if u.past && e.most < courseEffort {
+		e.notBefore(t)
+		return civil.Beginning
+	}
+	return t - civil.FloorMod(t, u.long)
+}
+
+func (u unsure) change(t int64, e *effort) int64 {
+	if u.then && !u.open(t) && e.most < courseEffort || e.most < u.needs {
+		e.notBeyond(t)
+		return civil.Never
+	}
+	return t - civil.FloorMod(t, u.long) + u.long
+}
+
+// TestWhatASearchDidNotFindIsSaid is about searches that find when it changes, and not all else.
+func TestWhatASearchDidNotFindIsSaid(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	for name, c := range map[string]struct {
+		course            unsure
+		since, then, more bool
+	}{
+		"all is found":                {unsure{long: 10}, true, true, false},
+		"since when is not":           {unsure{long: 10, past: true}, false, true, true},
+		"how long the next is is not": {unsure{long: 10, then: true}, true, false, true},
+	} {
+		var spent fixedBudget
+		v := (&Gate{course: &c.course}).Within(&spent).Verdict(now)
+		if !v.Permitted || v.Until == nil || v.PermissiveRemaining != 10 || v.Later != "" || v.Next == nil {
+			t.Errorf("%s: %+v", name, v)
+		}
+		if (v.Since != nil) != c.since || (v.Next.End != nil) != c.then || v.Next.Later == c.then || v.Unfinished != c.more {
+			t.Errorf("%s: %+v, next %+v", name, v, v.Next)
+		}
+	}
+	var spent fixedBudget
+	gate := (&Gate{course: &unsure{long: 10, past: true}}).Within(&spent)
+	for second := range 60 { // it changes while nothing is searched again
+		at := now.Add(time.Duration(second) * time.Second)
+		if v := gate.Verdict(at); v.Permitted != (second%20 < 10) || v.Until.Unix() != at.Unix()+int64(10-second%10) {
+			t.Fatalf("after %d s: %+v", second, v)
+		}
+	}
+	enough := fixedBudget(1000)
+	gate = (&Gate{course: &unsure{long: 3600, past: true, needs: 1000}}).Within(&enough)
+	for minute := 0; minute < 60; minute += 2 { // what was found stays known, though no more may be searched
+		if v := gate.Verdict(now.Add(time.Duration(minute) * time.Minute)); v.Until == nil || v.Until.Unix() != now.Unix()+3600 || !v.Unfinished {
+			t.Fatalf("after %d minutes: %+v", minute, v)
+		}
+		enough = 0
+	}
+	enough = courseEffort / 2
+	gate = (&Gate{course: &unsure{long: 3600, needs: 1000}}).Within(&enough)
+	for _, at := range []time.Time{now, now.Add(2 * time.Hour)} { // what a search might ask that came to its end does not count
+		if v := gate.Verdict(at); v.Until == nil || v.Unfinished {
+			t.Fatalf("at %s: %+v", at, v)
+		}
+		enough = 2000
+	}
+	always := every{&constant{permits: true}, &unsurePast{}}
+	if v := (&Gate{course: always}).Within(&spent).Verdict(now); v.Until != nil || v.PermissiveRemaining != ForEver || v.Later != "" || !v.Unfinished {
+		t.Errorf("of one that never changes: %+v", v)
+	}
+}
+
+// unsurePast is always open, which a search of the past does not find.
+type unsurePast struct{ constant }
+
+func (unsurePast) open(int64) bool { return true }
+
+func (unsurePast) since(t int64, e *effort) int64 { return unsure{long: 1, past: true}.since(t, e) }
 
 // TestAnUnfinishedSearchHidesNoChange is about windows that open and close within the minute after
 // which they are searched again.

@@ -19,7 +19,8 @@ type Verdict struct {
 	Reason              string     `json:"reason"`
 	Cause               Cause      `json:"-"`
 	AfterFreeze         string     `json:"-"` // as it follows the Reason of a freeze: what keeps it closed up to Until
-	Later               string     `json:"-"` // as it follows the Reason: that nobody has looked yet how long it stays so
+	Later               string     `json:"-"` // as it follows the Reason: that Until is not known yet
+	Unfinished          bool       `json:"-"` // Since, Until or the end of Next is not known yet, and looked for later
 	Since               *time.Time `json:"since,omitempty"`
 	Until               *time.Time `json:"until,omitempty"`
 	Next                *Following `json:"next,omitempty"`
@@ -36,11 +37,12 @@ const (
 	lookedForLater = NotKnownYet + ": the agent limits its searches for each namespace; it tries again in a minute"
 )
 
-// Following is the stretch after the present one. End is nil where it has none.
+// Following is the stretch after the present one. End is nil where it has none, or where that is not known yet.
 type Following struct {
 	Permitted bool       `json:"permitted"`
 	Start     time.Time  `json:"start"`
 	End       *time.Time `json:"end,omitempty"`
+	Later     bool       `json:"-"` // End is not known yet
 }
 
 // Values of NextChangeETA and PermissiveRemaining that are no number of seconds.
@@ -60,7 +62,7 @@ func (g *Gate) Verdict(now time.Time) Verdict {
 	present := g.present(t)
 	verdict := Verdict{
 		Permitted: present.open, Ready: true, Reason: why.text, Cause: why.cause,
-		Since: present.since, Until: present.until, Next: present.next,
+		Since: present.since, Until: present.until, Next: present.next, Unfinished: present.later,
 	}
 	if !present.open && why.cause.Kind == CauseFreeze {
 		verdict.AfterFreeze = afterFreeze(g.course, t, present.end)
@@ -69,7 +71,7 @@ func (g *Gate) Verdict(now time.Time) Verdict {
 	switch {
 	case present.until != nil:
 		left = secondsUntil(now, *present.until)
-	case present.later:
+	case present.later && present.known.end != civil.Never:
 		left, verdict.Later = NotReady, lookedForLater
 	}
 	if verdict.Permitted {
@@ -203,9 +205,10 @@ func stretchOf(c course, t int64, most int) *stretch {
 	s.searched(back, ahead)
 	s.since, s.until = instantOf(s.start), instantOf(s.end)
 	if s.until != nil {
-		s.next = &Following{Permitted: !s.open, Start: *s.until, End: instantOf(c.change(s.end, further))}
+		end := c.change(s.end, further)
+		s.next = &Following{Permitted: !s.open, Start: *s.until, End: instantOf(end), Later: further.later(end)}
 	}
 	s.asked += further.spent
-	s.later = most < courseEffort && (s.known != s.span || further.reached != civil.Never)
+	s.later = ahead.later(s.end) || s.next != nil && s.next.Later || most < courseEffort && s.known.start != s.start
 	return s
 }
