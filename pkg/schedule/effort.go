@@ -31,6 +31,7 @@ type Budget interface {
 type effort struct {
 	most, spent int
 	over        bool // more was asked for than was left
+	untold      bool // somebody else's verdict says no more yet, see Published
 	reached     int64
 }
 
@@ -73,7 +74,7 @@ func (e *effort) notBeyond(t int64) { e.reached = min(e.reached, t) }
 // later says whether the change that a search found is not known yet: one that might ask as much as any
 // is not tried again.
 func (e *effort) later(found int64) bool {
-	return e.reached < found && e.most < courseEffort
+	return e.reached < found && (e.most < courseEffort || e.untold)
 }
 
 // notBefore notes that what a search for the last change found is not known before t.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -353,6 +354,8 @@ func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) stri
 	switch {
 	case n.Gate.Permitted: // for work that takes less time
 		text = "it begins once the window is long enough for the step's estimate"
+	case next == nil && strings.Contains(n.Gate.Reason, schedule.NotKnownYet):
+		text = openingNotKnown
 	case next != nil:
 		text = "permitted from " + v.Both(*next) + ", in " + instant.Approximate(next.Sub(v.Now))
 	}
@@ -610,7 +613,7 @@ func (o *whyOptions) permits(s view.Subject) string {
 func (o *whyOptions) reportNodeValue(s view.Subject, answer nodeAnswer) error {
 	found := answer.obstacles
 	if v := s.Verdict(o.Now()); !v.Permitted {
-		found = append([]obstacle{{"change is not permitted: " + instant.InText(v.Reason, s.Zone), o.opens(s)}}, found...)
+		found = append([]obstacle{{"change is not permitted: " + instant.InText(v.Reason+v.Later, s.Zone), o.opens(s)}}, found...)
 	}
 	if err := o.printWhy(s.Kind, s.Namespace, s.Name, answer.standing, found); err != nil {
 		return err

@@ -131,7 +131,7 @@ func (w *whySleeper) beginning() {
 	case verdict.Until != nil:
 		w.add("no sleep may begin: "+w.v.Told(verdict.Why()), "it may from %s on, in %s", w.v.Both(*verdict.Until), instant.Approximate(verdict.Until.Sub(w.Now())))
 	default:
-		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "it stays so until somebody changes it")
+		w.add("no sleep may begin: "+w.v.Told(verdict.Why()), "%s", stays(verdict))
 	}
 }
 
@@ -160,7 +160,7 @@ func (w *whySleeper) comes(next hibernate.Window, verdict schedule.Verdict) {
 	case !verdict.Ready:
 		w.add(what+w.v.Told(verdict.Reason), "%s", notReady(verdict))
 	case verdict.Until == nil:
-		w.add(what+w.v.Told(verdict.Reason), "it stays so until somebody changes it")
+		w.add(what+w.v.Told(verdict.Why()), "%s", stays(verdict))
 	case !next.End.IsZero() && !verdict.Until.Before(next.End):
 		w.add(what+w.v.Told(verdict.Why()), "it may from %s on", w.v.Both(*verdict.Until))
 	}
