@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -54,7 +55,6 @@ func (b *Behavior) Advance(v schedule.Verdict, strategy schedule.Strategy, now t
 			next.Next.Reason = endNotKnown
 		}
 	}
-	reason := next.Current.Reason
 	if v.Later != "" {
 		next.Current.Reason += schedule.NotKnownYet
 	}
@@ -63,12 +63,11 @@ func (b *Behavior) Advance(v schedule.Verdict, strategy schedule.Strategy, now t
 	}
 	next.History = b.History
 	was := b.Current
-	began := next.Current.StartTime == nil || schedule.SameInstant(was.StartTime, next.Current.StartTime)
-	if began && was.State == next.Current.State && was.Strategy == next.Current.Strategy && strings.TrimSuffix(was.Reason, schedule.NotKnownYet) == reason {
-		next.Current.StartTime = was.StartTime
+	if goesOn(was, next.Current) {
+		next.Current.StartTime = cmp.Or(was.StartTime, next.Current.StartTime)
 		return next
 	}
-	if next.Current.StartTime == nil { // somebody said so just now
+	if next.Current.StartTime == nil && !v.Unfinished { // somebody said so just now
 		next.Current.StartTime = new(now.Truncate(time.Second).UTC())
 	}
 	was.Reason = strings.TrimSuffix(was.Reason, schedule.NotKnownYet)
@@ -80,6 +79,16 @@ func (b *Behavior) Advance(v schedule.Verdict, strategy schedule.Strategy, now t
 		next.History = next.History[:MaxHistory]
 	}
 	return next
+}
+
+// goesOn says whether what was published is of the same stretch as what is now.
+func goesOn(was, is Period) bool {
+	began := is.StartTime == nil || schedule.SameInstant(was.StartTime, is.StartTime)
+	if was.StartTime == nil && is.StartTime != nil { // it was not known yet
+		began = was.EndTime == nil || is.StartTime.Before(*was.EndTime)
+	}
+	return began && was.State == is.State && was.Strategy == is.Strategy &&
+		strings.TrimSuffix(was.Reason, schedule.NotKnownYet) == strings.TrimSuffix(is.Reason, schedule.NotKnownYet)
 }
 
 // Verdict is what was published, as far as it was: at which instant does not matter, and

@@ -237,6 +237,49 @@ func TestABehaviorOfAnUnfinishedSearch(t *testing.T) {
 	}
 }
 
+// A start that was not known before is of the stretch that was published, and not of another one.
+func TestABehaviorWhoseStartIsFoundLater(t *testing.T) {
+	at := day(t, "2026-11-21T06:00:00Z")
+	since, until, past := at.Add(-time.Hour), at.Add(time.Hour), at.Add(-2*time.Hour)
+	whole := schedule.Verdict{Ready: true, Reason: "closed", Since: &since, Until: &until}
+	for name, c := range map[string]struct {
+		first schedule.Verdict
+		start *time.Time // of what is published once all is known
+		past  int        // stretches
+	}{
+		"neither start nor end was known": {schedule.Verdict{Ready: true, Reason: "closed", Later: "; later", Unfinished: true}, &since, 0},
+		"the end was":                     {schedule.Verdict{Ready: true, Reason: "closed", Until: &until, Unfinished: true}, &since, 0},
+		"the start was":                   {schedule.Verdict{Ready: true, Reason: "closed", Since: &since, Later: "; later", Unfinished: true}, &since, 0},
+		"it had ended before":             {schedule.Verdict{Ready: true, Reason: "closed", Until: &past}, &since, 1},
+		"it ended as this one began":      {schedule.Verdict{Ready: true, Reason: "closed", Until: &since}, &since, 1},
+		"it was open":                     {schedule.Verdict{Permitted: true, Ready: true, Reason: "closed", Unfinished: true}, &since, 1},
+	} {
+		first := (*policy.Behavior)(nil).Advance(c.first, schedule.MaintenanceScheduled, at)
+		next := first.Advance(whole, schedule.MaintenanceScheduled, at.Add(time.Minute))
+		if len(next.History) != c.past || !schedule.SameInstant(next.Current.StartTime, c.start) {
+			t.Errorf("%s: %+v", name, next)
+		}
+		lost := whole
+		lost.Since, lost.Unfinished = nil, true
+		if again := next.Advance(lost, schedule.MaintenanceScheduled, at.Add(2*time.Minute)); !cmp.Equal(again, next) {
+			t.Errorf("%s, and is not known again: %+v", name, again)
+		}
+	}
+	open := schedule.Verdict{Permitted: true, Ready: true, Reason: "open"}
+	unknown := schedule.Verdict{Ready: true, Reason: "closed", Later: "; later", Unfinished: true}
+	b := (*policy.Behavior)(nil).Advance(open, schedule.MaintenanceScheduled, at)
+	if b = b.Advance(unknown, schedule.MaintenanceScheduled, at); b.Current.StartTime != nil {
+		t.Errorf("it began at %v", b.Current.StartTime)
+	}
+	if b = b.Advance(whole, schedule.MaintenanceScheduled, at.Add(time.Minute)); len(b.History) != 1 || b.History[0].State != policy.ChangesUnpaused {
+		t.Errorf("%+v", b)
+	}
+	closed := schedule.Verdict{Ready: true, Reason: "closed"} // somebody said so just now
+	if b = (*policy.Behavior)(nil).Advance(open, schedule.Permissive, at); !b.Advance(closed, schedule.Restrictive, at).Current.StartTime.Equal(at) {
+		t.Errorf("%+v", b.Advance(closed, schedule.Restrictive, at))
+	}
+}
+
 func TestWhatIsLookedForLaterIsAskedForAgainSoon(t *testing.T) {
 	now := day(t, "2026-11-21T06:00:00Z")
 	soon, sooner, late := now.Add(schedule.SearchAgain), now.Add(schedule.SearchAgain-time.Second), now.Add(time.Hour)
