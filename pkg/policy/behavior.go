@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -22,8 +23,8 @@ const MaxHistory = 5
 
 const (
 	mostReason = 256 // bytes of a reason, beside what follows
-	// notKnownYet follows a reason where it was not found yet how long it holds.
-	notKnownYet = "; when that changes is not known yet"
+	// endNotKnown is the reason of a Next whose end was not found yet.
+	endNotKnown = "until when is not known yet"
 )
 
 // Behavior is what an object's status says of the permission to change it: now,
@@ -34,8 +35,8 @@ type Behavior struct {
 	History []Period `json:"history,omitempty"` // newest first
 }
 
-// Period is a time without change in the answer. StartTime is absent where it
-// always was so, EndTime where it never changes, or, as the reason says then, where that is not known.
+// Period is a time without change in the answer. StartTime is absent where it always was so, or where
+// that is not known yet; EndTime where it never changes, or, as the reason says then, where that is not known.
 type Period struct {
 	State     string            `json:"state"`
 	Strategy  schedule.Strategy `json:"strategy,omitempty"`
@@ -50,25 +51,26 @@ func (b *Behavior) Advance(v schedule.Verdict, strategy schedule.Strategy, now t
 	next := Behavior{Current: Period{State: stateName(v.Permitted), Strategy: strategy, StartTime: v.Since, EndTime: v.Until, Reason: document.Cut(v.Reason, mostReason)}}
 	if v.Next != nil {
 		next.Next = &Period{State: stateName(v.Next.Permitted), StartTime: &v.Next.Start, EndTime: v.Next.End}
+		if v.Next.Later {
+			next.Next.Reason = endNotKnown
+		}
 	}
-	reason := next.Current.Reason
 	if v.Later != "" {
-		next.Current.Reason += notKnownYet
+		next.Current.Reason += schedule.NotKnownYet
 	}
 	if b == nil || b.Current.State == "" {
 		return next
 	}
 	next.History = b.History
 	was := b.Current
-	began := next.Current.StartTime == nil || schedule.SameInstant(was.StartTime, next.Current.StartTime)
-	if began && was.State == next.Current.State && was.Strategy == next.Current.Strategy && strings.TrimSuffix(was.Reason, notKnownYet) == reason {
-		next.Current.StartTime = was.StartTime
+	if goesOn(was, next.Current) {
+		next.Current.StartTime = cmp.Or(was.StartTime, next.Current.StartTime)
 		return next
 	}
-	if next.Current.StartTime == nil { // somebody said so just now
+	if next.Current.StartTime == nil && !v.Unfinished { // somebody said so just now
 		next.Current.StartTime = new(now.Truncate(time.Second).UTC())
 	}
-	was.Reason = strings.TrimSuffix(was.Reason, notKnownYet)
+	was.Reason = strings.TrimSuffix(was.Reason, schedule.NotKnownYet)
 	if was.EndTime == nil || was.EndTime.After(now) {
 		was.EndTime = new(now.Truncate(time.Second).UTC())
 	}
@@ -79,19 +81,29 @@ func (b *Behavior) Advance(v schedule.Verdict, strategy schedule.Strategy, now t
 	return next
 }
 
+// goesOn says whether what was published is of the same stretch as what is now.
+func goesOn(was, is Period) bool {
+	began := is.StartTime == nil || schedule.SameInstant(was.StartTime, is.StartTime)
+	if was.StartTime == nil && is.StartTime != nil { // it was not known yet
+		began = was.EndTime == nil || is.StartTime.Before(*was.EndTime)
+	}
+	return began && was.State == is.State && was.Strategy == is.Strategy &&
+		strings.TrimSuffix(was.Reason, schedule.NotKnownYet) == strings.TrimSuffix(is.Reason, schedule.NotKnownYet)
+}
+
 // Verdict is what was published, as far as it was: at which instant does not matter, and
 // whether it was ready is not in it.
 func (b Behavior) Verdict() schedule.Verdict {
-	reason, later := strings.CutSuffix(b.Current.Reason, notKnownYet)
+	reason, later := strings.CutSuffix(b.Current.Reason, schedule.NotKnownYet)
 	v := schedule.Verdict{
 		Permitted: b.Current.State == ChangesUnpaused, Ready: true, Reason: reason,
 		Since: b.Current.StartTime, Until: b.Current.EndTime,
 	}
 	if later {
-		v.Later = notKnownYet
+		v.Later = schedule.NotKnownYet
 	}
 	if n := b.Next; n != nil && n.StartTime != nil {
-		v.Next = &schedule.Following{Permitted: n.State == ChangesUnpaused, Start: *n.StartTime, End: n.EndTime}
+		v.Next = &schedule.Following{Permitted: n.State == ChangesUnpaused, Start: *n.StartTime, End: n.EndTime, Later: n.Reason == endNotKnown}
 	}
 	return v
 }
@@ -103,11 +115,12 @@ func stateName(permitted bool) string {
 	return ChangesPaused
 }
 
-// AskAgain is when what a verdict says may be another: where that is looked for later, soon; nil: it
+// AskAgain is when what a verdict says may be another: where something is looked for later, soon; nil: it
 // does not change by itself.
 func AskAgain(v schedule.Verdict, now time.Time) *time.Time {
-	if v.Later != "" {
-		return new(now.Add(schedule.SearchAgain))
+	soon := now.Add(schedule.SearchAgain)
+	if v.Unfinished && (v.Until == nil || soon.Before(*v.Until)) {
+		return &soon
 	}
 	return v.Until
 }

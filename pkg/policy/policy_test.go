@@ -223,7 +223,7 @@ func TestABehaviorOfAnUnfinishedSearch(t *testing.T) {
 	at := day(t, "2026-11-21T00:00:00Z")
 	whole := schedule.Verdict{Ready: true, Reason: "closed"}
 	unfinished := whole
-	unfinished.Later = "; later"
+	unfinished.Later, unfinished.Unfinished = "; later", true
 	first := (*policy.Behavior)(nil).Advance(unfinished, schedule.MaintenanceScheduled, at)
 	if first.Current.Reason != "closed; when that changes is not known yet" {
 		t.Errorf("%+v", first)
@@ -237,6 +237,68 @@ func TestABehaviorOfAnUnfinishedSearch(t *testing.T) {
 	}
 }
 
+// A start that was not known before is of the stretch that was published, and not of another one.
+func TestABehaviorWhoseStartIsFoundLater(t *testing.T) {
+	at := day(t, "2026-11-21T06:00:00Z")
+	since, until, past := at.Add(-time.Hour), at.Add(time.Hour), at.Add(-2*time.Hour)
+	whole := schedule.Verdict{Ready: true, Reason: "closed", Since: &since, Until: &until}
+	for name, c := range map[string]struct {
+		first schedule.Verdict
+		start *time.Time // of what is published once all is known
+		past  int        // stretches
+	}{
+		"neither start nor end was known": {schedule.Verdict{Ready: true, Reason: "closed", Later: "; later", Unfinished: true}, &since, 0},
+		"the end was":                     {schedule.Verdict{Ready: true, Reason: "closed", Until: &until, Unfinished: true}, &since, 0},
+		"the start was":                   {schedule.Verdict{Ready: true, Reason: "closed", Since: &since, Later: "; later", Unfinished: true}, &since, 0},
+		"it had ended before":             {schedule.Verdict{Ready: true, Reason: "closed", Until: &past}, &since, 1},
+		"it ended as this one began":      {schedule.Verdict{Ready: true, Reason: "closed", Until: &since}, &since, 1},
+		"it was open":                     {schedule.Verdict{Permitted: true, Ready: true, Reason: "closed", Unfinished: true}, &since, 1},
+	} {
+		first := (*policy.Behavior)(nil).Advance(c.first, schedule.MaintenanceScheduled, at)
+		next := first.Advance(whole, schedule.MaintenanceScheduled, at.Add(time.Minute))
+		if len(next.History) != c.past || !schedule.SameInstant(next.Current.StartTime, c.start) {
+			t.Errorf("%s: %+v", name, next)
+		}
+		lost := whole
+		lost.Since, lost.Unfinished = nil, true
+		if again := next.Advance(lost, schedule.MaintenanceScheduled, at.Add(2*time.Minute)); !cmp.Equal(again, next) {
+			t.Errorf("%s, and is not known again: %+v", name, again)
+		}
+	}
+	open := schedule.Verdict{Permitted: true, Ready: true, Reason: "open"}
+	unknown := schedule.Verdict{Ready: true, Reason: "closed", Later: "; later", Unfinished: true}
+	b := (*policy.Behavior)(nil).Advance(open, schedule.MaintenanceScheduled, at)
+	if b = b.Advance(unknown, schedule.MaintenanceScheduled, at); b.Current.StartTime != nil {
+		t.Errorf("it began at %v", b.Current.StartTime)
+	}
+	if b = b.Advance(whole, schedule.MaintenanceScheduled, at.Add(time.Minute)); len(b.History) != 1 || b.History[0].State != policy.ChangesUnpaused {
+		t.Errorf("%+v", b)
+	}
+	closed := schedule.Verdict{Ready: true, Reason: "closed"} // somebody said so just now
+	if b = (*policy.Behavior)(nil).Advance(open, schedule.Permissive, at); !b.Advance(closed, schedule.Restrictive, at).Current.StartTime.Equal(at) {
+		t.Errorf("%+v", b.Advance(closed, schedule.Restrictive, at))
+	}
+}
+
+func TestWhatIsLookedForLaterIsAskedForAgainSoon(t *testing.T) {
+	now := day(t, "2026-11-21T06:00:00Z")
+	soon, sooner, late := now.Add(schedule.SearchAgain), now.Add(schedule.SearchAgain-time.Second), now.Add(time.Hour)
+	for name, c := range map[string]struct {
+		verdict schedule.Verdict
+		want    *time.Time
+	}{
+		"it never changes":                       {schedule.Verdict{}, nil},
+		"it changes":                             {schedule.Verdict{Until: &late}, &late},
+		"when it changes is not known":           {schedule.Verdict{Unfinished: true}, &soon},
+		"when it changes is, and not all else":   {schedule.Verdict{Unfinished: true, Until: &late}, &soon},
+		"it changes before it is searched again": {schedule.Verdict{Unfinished: true, Until: &sooner}, &sooner},
+	} {
+		if got := policy.AskAgain(c.verdict, now); !schedule.SameInstant(got, c.want) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // What was published is read back as the verdict that it was made of.
 func TestABehaviorIsTheVerdictThatWasPublished(t *testing.T) {
 	since, until, later := day(t, "2026-11-21T00:00:00Z"), day(t, "2026-11-22T00:00:00Z"), day(t, "2026-11-23T00:00:00Z")
@@ -246,6 +308,7 @@ func TestABehaviorIsTheVerdictThatWasPublished(t *testing.T) {
 		"open for ever":              {Permitted: true, Ready: true, Reason: "open", Since: &since},
 		"closed as long as is known": {Ready: true, Reason: "closed"},
 		"closed, and not known yet":  {Ready: true, Reason: "closed", Later: "; when that changes is not known yet"},
+		"and then, not known yet":    {Ready: true, Reason: "closed", Until: &until, Next: &schedule.Following{Permitted: true, Start: until, Later: true}},
 	} {
 		if diff := cmp.Diff(v, (*policy.Behavior)(nil).Advance(v, schedule.MaintenanceScheduled, since).Verdict()); diff != "" {
 			t.Errorf("%s: %s", name, diff)

@@ -19,9 +19,12 @@ type course interface {
 }
 
 func stateOf(c course, t time.Time) State {
-	second := t.Unix()
-	since, until := sinceOf(c, second), changeOf(c, second)
+	second, ahead := t.Unix(), newEffort(courseEffort)
+	since, until := sinceOf(c, second), c.change(second, ahead)
 	why := c.explain(second)
+	if ahead.later(until) {
+		why.text += NotKnownYet
+	}
 	state := State{Open: c.open(second), Reason: why.text, Cause: why.cause, HasSince: since != civil.Beginning, HasUntil: until != civil.Never}
 	if state.HasSince {
 		state.Since = time.Unix(since, 0).UTC()

@@ -14,10 +14,9 @@ const (
 	timelineEffort = 400_000   // of one timeline, in sources asked
 	courseEffort   = 1_000_000 // of several timelines together
 	leastEffort    = 500       // where a budget is spent (a guess: a millisecond, and years of windows that open daily)
-
 )
 
-// SearchAgain is after what time a search is tried again that ended since a budget was spent.
+// SearchAgain is the time after which a search is tried again that had to end because a budget was spent.
 const SearchAgain = time.Minute
 
 // Budget is what the searches of several gates may ask together, in sources. It is safe for
@@ -32,6 +31,7 @@ type Budget interface {
 type effort struct {
 	most, spent int
 	over        bool // more was asked for than was left
+	untold      bool // somebody else's verdict says no more yet, see Published
 	reached     int64
 }
 
@@ -70,6 +70,12 @@ func (e *effort) endBack(t int64) {
 
 // notBeyond notes that what a search for the next change found is not known beyond t.
 func (e *effort) notBeyond(t int64) { e.reached = min(e.reached, t) }
+
+// later says whether the change that a search found is not known yet: one that might ask as much as any
+// is not tried again.
+func (e *effort) later(found int64) bool {
+	return e.reached < found && (e.most < courseEffort || e.untold)
+}
 
 // notBefore notes that what a search for the last change found is not known before t.
 func (e *effort) notBefore(t int64) {

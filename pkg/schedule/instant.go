@@ -1,9 +1,6 @@
 package schedule
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // Earliest is the earlier of two instants; a zero one is none.
 func Earliest(a, b time.Time) time.Time {
@@ -16,28 +13,4 @@ func Earliest(a, b time.Time) time.Time {
 // SameInstant says whether both are the same instant, or none.
 func SameInstant(a, b *time.Time) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.Equal(*b)
-}
-
-// parseInstant reads an RFC 3339 instant in whole seconds.
-func parseInstant(text string) (int64, string) {
-	at, err := time.Parse(time.RFC3339, strings.TrimSpace(text))
-	switch {
-	case err != nil:
-		return 0, insteadOfInstant(text)
-	case at.Nanosecond() != 0:
-		return 0, "has a fraction of a second; write " + at.Truncate(time.Second).Format(time.RFC3339)
-	case at.Year() < 1:
-		return 0, "is before the year 1"
-	}
-	return at.Unix(), ""
-}
-
-func insteadOfInstant(text string) string {
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
-		if at, err := time.Parse(layout, strings.TrimSpace(text)); err == nil {
-			wall := at.Format("2006-01-02T15:04:05")
-			return "is not an RFC 3339 instant: its offset from UTC is missing; write " + wall + "Z, or " + wall + "+01:00 with the offset meant"
-		}
-	}
-	return "is not an RFC 3339 instant; write it like 2026-03-08T02:00:00Z or 2026-03-08T02:00:00-05:00"
 }

@@ -90,11 +90,11 @@ func TestTheWeekSaysWhatTheWindowsSay(t *testing.T) {
 	}
 }
 
-// purse is a budget without a clock.
-type purse int
+// fixedBudget is a budget that does not refill.
+type fixedBudget int
 
-func (p *purse) Left() int   { return int(*p) }
-func (p *purse) Spend(n int) { *p -= purse(n) }
+func (b *fixedBudget) Left() int   { return int(*b) }
+func (b *fixedBudget) Spend(n int) { *b -= fixedBudget(n) }
 
 // TestASearchWithinASpentBudgetIsNotKnownYet is about what a gate says that may search no more, and
 // when it may again.
@@ -105,27 +105,51 @@ func TestASearchWithinASpentBudgetIsNotKnownYet(t *testing.T) {
 	if whole.Until == nil || whole.Why() != whole.Reason {
 		t.Fatalf("got %+v", whole)
 	}
-	far := inTurns(t)
-	left := purse(2000)
-	gate := (&Gate{course: far}).Within(&left)
-	if v := gate.Verdict(now); v.Permitted || !v.Ready || v.Until != nil || v.NextChangeETA != NotReady || v.Why() != v.Reason+lookedForLater {
+	left := fixedBudget(2000)
+	gate := (&Gate{course: inTurns(t)}).Within(&left)
+	if v := gate.Verdict(now); v.Permitted || !v.Ready || v.Until != nil || v.NextChangeETA != NotReady || !v.Unfinished || v.Why() != v.Reason+lookedForLater {
 		t.Fatalf("got %+v", v)
 	}
-	spent := left
-	if gate.Verdict(now.Add(30 * time.Second)); left != spent {
-		t.Fatalf("searched again after half a minute, for %d", spent-left)
+	for _, c := range []struct {
+		after time.Duration
+		left  fixedBudget
+		asks  bool
+	}{
+		{59 * time.Second, 10 * courseEffort, false},
+		{61 * time.Second, -1, false},
+		{2 * time.Minute, 3999, false},
+		{3 * time.Minute, 4000, true},
+		{4 * time.Minute, 7999, false},
+		{5 * time.Minute, courseEffort/2 - 1, true},
+		{5*time.Minute + 59*time.Second, courseEffort, false},
+		{6 * time.Minute, courseEffort/2 - 1, false},
+	} {
+		left = c.left
+		if v := gate.Verdict(now.Add(c.after)); v.Until != nil || v.Later == "" || v.Permitted {
+			t.Fatalf("after %s with %d left: %+v", c.after, c.left, v)
+		}
+		if (left != c.left) != c.asks {
+			t.Fatalf("after %s with %d left, it asked %d", c.after, c.left, c.left-left)
+		}
 	}
-	if gate.Verdict(now.Add(61 * time.Second)); left != spent {
-		t.Fatalf("charged %d with nothing left", spent-left)
-	}
-	left = 10 * courseEffort
-	if v := gate.Verdict(now.Add(90 * time.Second)); v.Until != nil || v.Later == "" || left != 10*courseEffort {
-		t.Fatalf("searched again after half a minute: %+v", v)
-	}
-	if v := gate.Verdict(now.Add(3 * time.Minute)); v.NextChangeETA != ForEver || v.Later != "" {
+	left = courseEffort / 2
+	if v := gate.Verdict(now.Add(7 * time.Minute)); v.NextChangeETA != ForEver || v.Later != "" || v.Unfinished {
 		t.Fatalf("got %+v with enough left", v)
 	}
-	plain := (&Gate{course: both}).Within(new(purse))
+	again, month := (&Gate{course: inTurns(t)}).Within(&left), now.AddDate(0, 1, 0)
+	left = 2000
+	again.Verdict(now)
+	for _, at := range []time.Time{month, month.Add(2 * time.Minute)} { // what was tried counts, too, where nothing is known of it
+		left = 3999
+		if v := again.Verdict(at); v.Later == "" || left != 3999 {
+			t.Fatalf("at %s with %d left: %+v", at, left, v)
+		}
+	}
+	left = courseEffort
+	if v := again.Verdict(month.Add(-time.Minute)); v.Later != "" {
+		t.Fatalf("before an instant that was asked for: %+v", v)
+	}
+	plain := (&Gate{course: both}).Within(new(fixedBudget))
 	for at := now; at.Before(*whole.Until); at = at.Add(97 * time.Hour) {
 		if v := plain.Verdict(at); v.Permitted || v.Until != nil && !v.Until.Equal(*whole.Until) {
 			t.Fatalf("at %s: %+v", at, v)
@@ -133,6 +157,26 @@ func TestASearchWithinASpentBudgetIsNotKnownYet(t *testing.T) {
 	}
 	if v := plain.Verdict(*whole.Until); !v.Permitted || v.Until == nil {
 		t.Fatalf("got %+v", v)
+	}
+}
+
+func TestWhatASearchMayAsk(t *testing.T) {
+	const half = courseEffort / 2
+	for _, c := range []struct{ left, tried, want int }{
+		{-1, 0, leastEffort},
+		{0, 0, leastEffort},
+		{100, 0, leastEffort},
+		{leastEffort + 1, 0, leastEffort + 1},
+		{half - 1, 0, half - 1},
+		{half, 0, courseEffort},
+		{2*leastEffort - 1, leastEffort, leastEffort},
+		{2 * leastEffort, leastEffort, 2 * leastEffort},
+		{half - 1, half, leastEffort},
+		{half, half, courseEffort},
+	} {
+		if got := searchOf(c.left, c.tried); got != c.want {
+			t.Errorf("with %d left after %d: %d, not %d", c.left, c.tried, got, c.want)
+		}
 	}
 }
 
@@ -147,7 +191,7 @@ func TestABudgetThatIsSpentRecovers(t *testing.T) {
 	gate := func(b Budget) *Gate {
 		return (&Gate{course: every{windowsOf(t, "UTC", heavy...), inTurns(t)}}).Within(b)
 	}
-	var spent purse
+	var spent fixedBudget
 	asks := gate(&spent)
 	for second := range 50 {
 		if v := asks.Verdict(now.Add(time.Duration(second) * time.Second)); v.Permitted || v.Later == "" || v.Until != nil {
@@ -157,19 +201,115 @@ func TestABudgetThatIsSpentRecovers(t *testing.T) {
 	if spent != 0 {
 		t.Errorf("charged %d with nothing left", -spent)
 	}
-	if little := purse(100); gate(&little).Verdict(now).Later == "" || little < -3*2*leastEffort {
-		t.Errorf("of 100 were left %d", little)
+	if little := fixedBudget(leastEffort); gate(&little).Verdict(now).Later == "" || little != leastEffort {
+		t.Errorf("of the least were left %d", little)
+	}
+	for _, left := range []fixedBudget{courseEffort - 1, courseEffort/2 - 1, 100_000, 2000, 0, -courseEffort} {
+		asks, found := (&Gate{course: inTurns(t)}).Within(&left), 0
+		for minute := range 30 {
+			if v := asks.Verdict(now.Add(time.Duration(minute) * time.Minute)); v.NextChangeETA == ForEver {
+				found++
+			}
+			left = min(courseEffort, left+60*courseEffort/100)
+		}
+		if found < 20 || left != courseEffort {
+			t.Errorf("it is known in %d of 30 minutes, and %d are left", found, left)
+		}
 	}
 }
+
+// unsure is open and closed in turns, for as long. A search that may not ask as much as any does not find
+// the past, or what comes after what is closed; one that may ask less than it needs finds no change.
+type unsure struct {
+	constant
+	long       int64
+	past, then bool
+	needs      int
+}
+
+func (u unsure) open(t int64) bool { return civil.FloorMod(t, 2*u.long) < u.long }
+
+func (u unsure) since(t int64, e *effort) int64 {
+	if u.past && e.most < courseEffort {
+		e.notBefore(t)
+		return civil.Beginning
+	}
+	return t - civil.FloorMod(t, u.long)
+}
+
+func (u unsure) change(t int64, e *effort) int64 {
+	if u.then && !u.open(t) && e.most < courseEffort || e.most < u.needs {
+		e.notBeyond(t)
+		return civil.Never
+	}
+	return t - civil.FloorMod(t, u.long) + u.long
+}
+
+// TestWhatASearchDidNotFindIsSaid is about searches that find when it changes, and not all else.
+func TestWhatASearchDidNotFindIsSaid(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	for name, c := range map[string]struct {
+		course            unsure
+		since, then, more bool
+	}{
+		"all is found":                {unsure{long: 10}, true, true, false},
+		"since when is not":           {unsure{long: 10, past: true}, false, true, true},
+		"how long the next is is not": {unsure{long: 10, then: true}, true, false, true},
+	} {
+		var spent fixedBudget
+		v := (&Gate{course: &c.course}).Within(&spent).Verdict(now)
+		if !v.Permitted || v.Until == nil || v.PermissiveRemaining != 10 || v.Later != "" || v.Next == nil {
+			t.Errorf("%s: %+v", name, v)
+		}
+		if (v.Since != nil) != c.since || (v.Next.End != nil) != c.then || v.Next.Later == c.then || v.Unfinished != c.more {
+			t.Errorf("%s: %+v, next %+v", name, v, v.Next)
+		}
+	}
+	var spent fixedBudget
+	gate := (&Gate{course: &unsure{long: 10, past: true}}).Within(&spent)
+	for second := range 60 { // it changes while nothing is searched again
+		at := now.Add(time.Duration(second) * time.Second)
+		if v := gate.Verdict(at); v.Permitted != (second%20 < 10) || v.Until.Unix() != at.Unix()+int64(10-second%10) {
+			t.Fatalf("after %d s: %+v", second, v)
+		}
+	}
+	enough := fixedBudget(1000)
+	gate = (&Gate{course: &unsure{long: 3600, past: true, needs: 1000}}).Within(&enough)
+	for minute := 0; minute < 60; minute += 2 { // what was found stays known, though no more may be searched
+		if v := gate.Verdict(now.Add(time.Duration(minute) * time.Minute)); v.Until == nil || v.Until.Unix() != now.Unix()+3600 || !v.Unfinished {
+			t.Fatalf("after %d minutes: %+v", minute, v)
+		}
+		enough = 0
+	}
+	enough = courseEffort / 2
+	gate = (&Gate{course: &unsure{long: 3600, needs: 1000}}).Within(&enough)
+	for _, at := range []time.Time{now, now.Add(2 * time.Hour)} { // what a search might ask that came to its end does not count
+		if v := gate.Verdict(at); v.Until == nil || v.Unfinished {
+			t.Fatalf("at %s: %+v", at, v)
+		}
+		enough = 2000
+	}
+	always := every{&constant{permits: true}, &unsurePast{}}
+	if v := (&Gate{course: always}).Within(&spent).Verdict(now); v.Until != nil || v.PermissiveRemaining != ForEver || v.Later != "" || !v.Unfinished {
+		t.Errorf("of one that never changes: %+v", v)
+	}
+}
+
+// unsurePast is always open, which a search of the past does not find.
+type unsurePast struct{ constant }
+
+func (unsurePast) open(int64) bool { return true }
+
+func (unsurePast) since(t int64, e *effort) int64 { return unsure{long: 1, past: true}.since(t, e) }
 
 // TestAnUnfinishedSearchHidesNoChange is about windows that open and close within the minute after
 // which they are searched again.
 func TestAnUnfinishedSearchHidesNoChange(t *testing.T) {
 	now := time.Date(2026, 11, 14, 12, 0, 0, 0, time.UTC)
-	gate := (&Gate{course: every{windowsOf(t, "UTC", Window{Cron: "0 12 * * *", Duration: "1m"}), windowsOf(t, "UTC", Window{Cron: "0 12 14 11 *", Duration: "1m"})}}).Within(new(purse))
+	gate := (&Gate{course: every{windowsOf(t, "UTC", Window{Cron: "0 12 * * *", Duration: "1m"}), windowsOf(t, "UTC", Window{Cron: "0 12 14 11 *", Duration: "1m"})}}).Within(new(fixedBudget))
 	for second := -40; second < 100; second++ {
 		at := now.Add(time.Duration(second) * time.Second)
-		if v := gate.Verdict(at); v.Permitted != (second >= 0 && second < 60) {
+		if v := gate.Verdict(at); v.Permitted != (second >= 0 && second < 60) || v.Until != nil && !v.Until.After(at) {
 			t.Fatalf("at %s: %+v", at, v)
 		}
 	}

@@ -66,7 +66,7 @@ func (o OffHours) source(z *zone) (*windows, error) {
 	}
 	length, cycle := end-start, civil.DaySeconds
 	if from >= 0 {
-		weekdays, cycle = 1<<from, weekSeconds
+		weekdays, cycle = 1<<from, civil.WeekSeconds
 		length += int64(to-from) * civil.DaySeconds
 	}
 	if length <= 0 {

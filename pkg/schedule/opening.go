@@ -27,7 +27,7 @@ func newWindows(opening *Schedule, length int64, onWall bool) *windows {
 			w.runs = clock.times.Dense(length)
 		}
 	case *stride:
-		w.weekly = plain && weekly(&clock.Days) && weekSeconds%clock.Step == 0
+		w.weekly = plain && weekly(&clock.Days) && civil.WeekSeconds%clock.Step == 0
 		w.daily = plain && !onWall && clock.Times.Hours == civil.EveryHour && clock.Step <= length &&
 			(clock.Unit == civil.HourSeconds || clock.Times.Minutes == civil.EveryMinute)
 	}

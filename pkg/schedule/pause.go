@@ -97,15 +97,17 @@ func (s Pause) Verdict(at time.Time, ask, below func(time.Time) Verdict) Verdict
 func (s Pause) opens(v *Verdict, at time.Time, ask func(time.Time) Verdict) {
 	then, opens := ask(*s.Until), s.Until
 	if !then.Permitted {
-		opens = then.Until
+		opens, v.Later, v.Unfinished = then.Until, then.Later, then.Unfinished
+	}
+	if v.Later != "" {
+		v.NextChangeETA = NotReady
 	}
 	if opens == nil || !then.Ready {
 		return
 	}
 	v.Until = new(opens.UTC())
 	v.Next = &Following{Permitted: true, Start: *v.Until}
-	if after := ask(*v.Until); after.Until != nil {
-		v.Next.End = after.Until
-	}
+	after := ask(*v.Until)
+	v.Next.End, v.Next.Later, v.Unfinished = after.Until, after.Later != "", v.Unfinished || after.Unfinished
 	v.NextChangeETA = v.Until.Unix() - at.Unix()
 }

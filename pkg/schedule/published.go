@@ -9,15 +9,15 @@ import (
 
 // Published is a gate of which no more is known than a verdict of somebody else: the period that the
 // verdict speaks of, and the one after it. After these the gate is not ready. whose follows each
-// reason, and says whose verdict it is.
+// reason, and says whose verdict it is. What is not known yet in the verdict is not known of the gate.
 func Published(v Verdict, whose string) *Gate {
 	beyond := course(&unready{why: explanation{notSaid + whose, Cause{Kind: CauseUntold}}})
 	first := published{
 		permits: v.Permitted, began: secondOf(v.Since, civil.Beginning), until: secondOf(v.Until, civil.Never), then: beyond,
-		why: explanation{v.Reason + whose, causeIn(v.Reason)}, holds: saidUntil(v.Reason), later: thenPermitted(v.Permitted, whose),
+		why: explanation{v.Reason + whose, causeIn(v.Reason)}, holds: saidUntil(v.Reason), later: thenPermitted(v.Permitted, whose), untold: v.Later != "",
 	}
 	if n := v.Next; n != nil {
-		first.then = &published{permits: n.Permitted, began: n.Start.Unix(), until: secondOf(n.End, civil.Never), why: thenPermitted(n.Permitted, whose), holds: civil.Never, then: beyond}
+		first.then = &published{permits: n.Permitted, began: n.Start.Unix(), until: secondOf(n.End, civil.Never), why: thenPermitted(n.Permitted, whose), holds: civil.Never, untold: n.Later, then: beyond}
 	}
 	return &Gate{course: &first}
 }
@@ -82,6 +82,7 @@ type published struct {
 	why          explanation
 	holds        int64       // up to when that is why
 	later        explanation // why after that
+	untold       bool        // until is not known yet
 	then         course
 }
 
@@ -96,6 +97,10 @@ func (s *published) change(t int64, e *effort) int64 {
 	switch {
 	case t >= s.until:
 		return s.then.change(t, e)
+	case s.untold:
+		e.untold = true
+		e.notBeyond(t)
+		return s.until
 	case s.until == civil.Never || s.then.open(s.until) != s.permits:
 		return s.until
 	case !s.then.ready(s.until): // it ends there, and no more was said

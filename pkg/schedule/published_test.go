@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,75 @@ func TestAGateThatWasToldForEverStaysSo(t *testing.T) {
 		v := g.Verdict(time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC))
 		if v.Permitted != permitted || !v.Ready || v.Until != nil || v.Since != nil || v.Next != nil {
 			t.Errorf("%+v", v)
+		}
+	}
+}
+
+// TestWhatWasNotKnownYetIsNotToldAsNever is about verdicts of an agent that has not found yet when it changes.
+func TestWhatWasNotKnownYetIsNotToldAsNever(t *testing.T) {
+	now := time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC)
+	until := now.Add(time.Hour)
+	left := func(v Verdict) int64 { return v.NextChangeETA + v.PermissiveRemaining } // one of them is 0
+	for _, permitted := range []bool{false, true} {
+		for later, number := range map[string]int64{"": ForEver, NotKnownYet: NotReady} {
+			unknown := later != ""
+			is := func(what string, v Verdict, s State) {
+				t.Helper()
+				if v.Until != nil || left(v) != number || (v.Later == lookedForLater) != unknown || strings.HasSuffix(s.Reason, NotKnownYet) != unknown || strings.Contains(v.Reason, NotKnownYet) || s.HasUntil {
+					t.Errorf("permitted %t, later %q, %s: %+v, %+v", permitted, later, what, v, s)
+				}
+			}
+			present := Published(Verdict{Permitted: permitted, Ready: true, Reason: "a", Later: later}, ", says the agent")
+			is("now", present.Verdict(now), present.At(now))
+			next := Published(Verdict{Permitted: !permitted, Ready: true, Reason: "a", Until: &until, Next: &Following{Permitted: permitted, Start: until, Later: unknown}}, ", says the agent")
+			if v := next.Verdict(now); !v.Until.Equal(until) || left(v) != 3600 || v.Later != "" || v.Next.Later != unknown || v.Next.End != nil {
+				t.Errorf("%+v, next %+v", v, v.Next)
+			}
+			is("next", next.Verdict(until), next.At(until))
+		}
+	}
+}
+
+// TestAPauseBeforeWhatIsNotKnownYet is about a pause with an end, at which it is closed still, or opens for a
+// time that is not known.
+func TestAPauseBeforeWhatIsNotKnownYet(t *testing.T) {
+	now := time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC)
+	end, later := now.Add(time.Hour), now.Add(2*time.Hour)
+	for name, c := range map[string]struct {
+		then []Verdict // from the end of the pause on, and where it opens
+		want Verdict
+	}{
+		"closed, it is not known until when": {
+			[]Verdict{{Ready: true, Later: lookedForLater, Unfinished: true}},
+			Verdict{Later: lookedForLater, Unfinished: true, NextChangeETA: NotReady},
+		},
+		"closed for ever": {[]Verdict{{Ready: true}}, Verdict{NextChangeETA: ForEver}},
+		"closed for a while, and then open until it is not known when": {
+			[]Verdict{{Ready: true, Until: &later}, {Permitted: true, Ready: true, Later: lookedForLater, Unfinished: true}},
+			Verdict{Unfinished: true, Until: &later, Next: &Following{Permitted: true, Start: later, Later: true}, NextChangeETA: 7200},
+		},
+		"closed since it is not known when, and then open for ever": {
+			[]Verdict{{Ready: true, Until: &later, Unfinished: true}, {Permitted: true, Ready: true}},
+			Verdict{Unfinished: true, Until: &later, Next: &Following{Permitted: true, Start: later}, NextChangeETA: 7200},
+		},
+		"open, it is not known until when": {
+			[]Verdict{{Permitted: true, Ready: true, Later: lookedForLater, Unfinished: true}},
+			Verdict{Unfinished: true, Until: &end, Next: &Following{Permitted: true, Start: end, Later: true}, NextChangeETA: 3600},
+		},
+	} {
+		ask := func(at time.Time) Verdict {
+			switch {
+			case at.Before(end):
+				return Verdict{Permitted: true, Ready: true}
+			case at.Before(later) || len(c.then) == 1:
+				return c.then[0]
+			}
+			return c.then[1]
+		}
+		pause := Pause{On: true, Until: &end}
+		c.want.Ready, c.want.Reason, c.want.Cause = true, pause.Said(), Cause{Kind: CausePause}
+		if diff := cmp.Diff(c.want, pause.Verdict(now, ask, ask)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }

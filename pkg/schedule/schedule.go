@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/rfc3339"
 )
 
 // Spec is one schedule as written in a document: exactly one of Cron, RRule and
@@ -175,7 +176,7 @@ func (s *Schedule) readCron(text string) error {
 }
 
 func (s *Schedule) readAt(text string) error {
-	at, fault := parseInstant(text)
+	at, fault := rfc3339.Parse(text)
 	if fault != "" {
 		return &FieldError{Field: "at", Value: text, Message: fault}
 	}

@@ -1,10 +1,6 @@
 package schedule
 
-import (
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
-)
-
-const weekSeconds = 7 * civil.DaySeconds
+import "github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 
 // union is several sources as one. Those that repeat every week while clocks do
 // not change are kept apart: a union that stays open for a week because of them
@@ -84,9 +80,8 @@ func (u *union) closed(t int64) int64 {
 	return last
 }
 
-// until is the end of the merged span that contains t, or limit if that comes
-// first, or never; t itself when no span contains it. Spans that overlap or touch are followed one by one, but for whole
-// calm stretches at once.
+// until is the end of the merged span that contains t, or limit if that comes first, or never; t itself when
+// no span contains it. Spans that overlap or touch are followed one by one, but for whole calm stretches at once.
 func (u *union) until(t, limit int64, e *effort) int64 {
 	var known crossings
 	horizon, calm := min(t+civil.CycleSeconds, limit-1), u.calm(t)
@@ -102,7 +97,7 @@ func (u *union) until(t, limit int64, e *effort) int64 {
 		case t >= calm.end:
 			calm = u.calm(t)
 			quiet = max(t, calm.start)
-		case t-weekSeconds >= quiet:
+		case t-civil.WeekSeconds >= quiet:
 			known.confirm()
 			t = u.leap(calm.end, &known, horizon)
 			calm.end, quiet = t, civil.Never
@@ -148,9 +143,9 @@ func (c *crossings) has(one crossing) bool {
 func (u *union) leap(at int64, known *crossings, horizon int64) int64 {
 	for at <= horizon && u.oneZone() {
 		p := u.weekly[0].opening.zone.at(at)
-		one := crossing{second: civil.FloorMod(at, weekSeconds), before: p.before, after: p.offset}
+		one := crossing{second: civil.FloorMod(at, civil.WeekSeconds), before: p.before, after: p.offset}
 		calm := u.calm(at)
-		if !known.has(one) || calm.end != civil.Never && calm.end-calm.start < weekSeconds {
+		if !known.has(one) || calm.end != civil.Never && calm.end-calm.start < civil.WeekSeconds {
 			known.pending = one
 			return at
 		}
@@ -205,7 +200,7 @@ func (u *union) since(t int64, e *effort) int64 {
 		case t < calm.start:
 			calm = u.calm(t)
 			quiet = t
-		case t <= quiet-weekSeconds && quiet < calm.end:
+		case t <= quiet-civil.WeekSeconds && quiet < calm.end:
 			if calm.start <= horizon {
 				return civil.Beginning
 			}

@@ -19,7 +19,8 @@ type Verdict struct {
 	Reason              string     `json:"reason"`
 	Cause               Cause      `json:"-"`
 	AfterFreeze         string     `json:"-"` // as it follows the Reason of a freeze: what keeps it closed up to Until
-	Later               string     `json:"-"` // as it follows the Reason: that nobody has looked yet how long it stays so
+	Later               string     `json:"-"` // as it follows the Reason: that Until is not known yet
+	Unfinished          bool       `json:"-"` // Since, Until or the end of Next is not known yet, and looked for later
 	Since               *time.Time `json:"since,omitempty"`
 	Until               *time.Time `json:"until,omitempty"`
 	Next                *Following `json:"next,omitempty"`
@@ -30,19 +31,23 @@ type Verdict struct {
 // Why is the Reason up to Until: with what follows a freeze, and whether it is looked for later.
 func (v Verdict) Why() string { return v.Reason + v.AfterFreeze + v.Later }
 
-// lookedForLater stands in Later.
-const lookedForLater = "; when that changes is not known yet, and is looked for later: the policies of a namespace have so much search, and these have had theirs"
+// NotKnownYet begins what stands in Later.
+const (
+	NotKnownYet    = "; when that changes is not known yet"
+	lookedForLater = NotKnownYet + ": the agent limits its searches for each namespace; it tries again in a minute"
+)
 
-// Following is the stretch after the present one. End is nil where it has none.
+// Following is the stretch after the present one. End is nil where it has none, or where that is not known yet.
 type Following struct {
 	Permitted bool       `json:"permitted"`
 	Start     time.Time  `json:"start"`
 	End       *time.Time `json:"end,omitempty"`
+	Later     bool       `json:"-"` // End is not known yet
 }
 
 // Values of NextChangeETA and PermissiveRemaining that are no number of seconds.
 const (
-	NotReady = -2
+	NotReady = -2 // also where the number is not known yet
 	ForEver  = -1
 )
 
@@ -57,7 +62,7 @@ func (g *Gate) Verdict(now time.Time) Verdict {
 	present := g.present(t)
 	verdict := Verdict{
 		Permitted: present.open, Ready: true, Reason: why.text, Cause: why.cause,
-		Since: present.since, Until: present.until, Next: present.next,
+		Since: present.since, Until: present.until, Next: present.next, Unfinished: present.later,
 	}
 	if !present.open && why.cause.Kind == CauseFreeze {
 		verdict.AfterFreeze = afterFreeze(g.course, t, present.end)
@@ -66,7 +71,7 @@ func (g *Gate) Verdict(now time.Time) Verdict {
 	switch {
 	case present.until != nil:
 		left = secondsUntil(now, *present.until)
-	case present.later:
+	case present.later && present.known.end != civil.Never:
 		left, verdict.Later = NotReady, lookedForLater
 	}
 	if verdict.Permitted {
@@ -93,8 +98,10 @@ func secondsUntil(now, then time.Time) int64 {
 // stretch is a time without change, with what a verdict says of it.
 type stretch struct {
 	span
-	known        span // where it is known to be so; less than the span where a search had to end
-	asked        int  // what finding it cost, see effort
+	known        span  // where it is known to be so; less than the span where a search had to end
+	at           int64 // the instant that it was searched for
+	asked        int   // what finding it cost, see effort
+	most         int   // what the searches for it might ask
 	open         bool
 	later        bool // a search had to end since a budget was spent
 	since, until *time.Time
@@ -121,12 +128,13 @@ func (m *memo) find(t int64) *stretch {
 // holds says whether an instant is in the part of a stretch that is known.
 func (s *stretch) holds(t int64) bool { return s.known.start <= t && t < s.known.end }
 
-// of is the stretch of one kind that was asked for last.
-func (m *memo) of(open bool) *stretch {
+// unfinished is the stretch of one kind that was asked for last, if a search for it had to end.
+func (m *memo) unfinished(open bool) (*stretch, bool) {
+	last := m.closed.Load()
 	if open {
-		return m.open.Load()
+		last = m.open.Load()
 	}
-	return m.closed.Load()
+	return last, last != nil && last.later
 }
 
 func (m *memo) keep(found *stretch) *stretch {
@@ -139,34 +147,43 @@ func (m *memo) keep(found *stretch) *stretch {
 }
 
 func (g *Gate) present(t int64) *stretch {
-	if known := g.remembered(t); known != nil {
+	known := g.memo.find(t)
+	switch {
+	case known != nil && !known.later:
 		return known
-	}
-	if g.budget == nil {
+	case g.budget == nil:
 		return g.memo.keep(stretchOf(g.course, t, courseEffort))
 	}
-	left := g.budget.Left()
-	found := stretchOf(g.course, t, min(courseEffort, max(left, leastEffort)))
-	if left > 0 { // the least is free: else many who ask for it would keep a budget spent
+	tried := 0
+	if last, is := g.memo.unfinished(g.course.open(t)); is {
+		if last.at <= t && t < min(last.end, last.at+int64(SearchAgain/time.Second)) {
+			return last
+		}
+		tried = last.most
+	}
+	most := searchOf(g.budget.Left(), tried)
+	if most == leastEffort && known != nil {
+		return known
+	}
+	found := stretchOf(g.course, t, most)
+	if most > leastEffort { // the least is free: else many who ask for it would keep a budget spent
 		g.budget.Spend(found.asked)
 	}
-	if found.later {
-		found.known.end = min(found.end, t+int64(SearchAgain/time.Second))
-	}
+	found.most = max(most, tried)
 	return g.memo.keep(found)
 }
 
-// remembered is what was found for an instant. Of a stretch whose search had to end it is only known
-// that nothing is to be searched again soon, and not how long it is.
-func (g *Gate) remembered(t int64) *stretch {
-	known := g.memo.find(t)
-	if known == nil || !known.later {
-		return known
+// searchOf is what a search may ask where so much is left of a budget, and one that might ask tried had
+// to end: at least twice that, so that those that end with nothing cost no more than the one that does not.
+// Of half a budget it may ask as much as any: else what needs a whole one would wait until nobody asks.
+func searchOf(left, tried int) int {
+	switch {
+	case left >= courseEffort/2:
+		return courseEffort
+	case left < 2*tried:
+		return leastEffort
 	}
-	if known = g.memo.of(g.course.open(t)); known != nil && known.holds(t) {
-		return known
-	}
-	return nil
+	return max(left, leastEffort)
 }
 
 // searched notes how far the two searches that found a stretch came, and what they cost. One
@@ -184,13 +201,14 @@ func (s *stretch) searched(back, ahead *effort) *stretch {
 
 func stretchOf(c course, t int64, most int) *stretch {
 	back, ahead, further := newEffort(most), newEffort(most), newEffort(most)
-	s := &stretch{span: span{c.since(t, back), c.change(t, ahead)}, open: c.open(t)}
+	s := &stretch{span: span{c.since(t, back), c.change(t, ahead)}, at: t, open: c.open(t)}
 	s.searched(back, ahead)
 	s.since, s.until = instantOf(s.start), instantOf(s.end)
 	if s.until != nil {
-		s.next = &Following{Permitted: !s.open, Start: *s.until, End: instantOf(c.change(s.end, further))}
+		end := c.change(s.end, further)
+		s.next = &Following{Permitted: !s.open, Start: *s.until, End: instantOf(end), Later: further.later(end)}
 	}
 	s.asked += further.spent
-	s.later = most < courseEffort && (s.known != s.span || further.reached != civil.Never)
+	s.later = ahead.later(s.end) || s.next != nil && s.next.Later || most < courseEffort && s.known.start != s.start
 	return s
 }

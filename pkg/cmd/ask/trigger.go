@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
@@ -229,7 +228,10 @@ func (o *triggerOptions) findGate(ctx context.Context, k *factory.Cluster, cm *c
 		return nil
 	}
 	opens := run.StaysClosed
-	if v.Next != nil && v.Next.Permitted {
+	switch {
+	case v.Later != "":
+		opens = "of which it is not known yet when it opens"
+	case v.Next != nil && v.Next.Permitted:
 		opens = "which opens " + instant.Both(v.Next.Start, s.Zone)
 	}
 	waits, hand := "the run waits for its window", "; "+o.Suggest().AskOutside(cm.Name, o.asOf, o.words.given, o.reason)+" asks for one that does not"

@@ -207,6 +207,8 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, zone)+" ("+v.Why()+"): "+run.MissedBefore+o.until(start.Deadline, zone))
 		case v.Until != nil:
 			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, zone)+" ("+v.Why()+")")
+		case v.Later != "":
+			items[i].Note = view.JoinNote(item.Note, "window closed ("+v.Why()+")")
 		default:
 			items[i].Note = view.JoinNote(item.Note, "window closed, does not open by itself ("+v.Reason+")")
 		}

@@ -25,6 +25,8 @@ func VerdictLines(s view.Subject, v schedule.Verdict, at time.Time) []string {
 		lines = append(lines, "until that can be read, or the agent says it")
 	case !v.Ready:
 		lines = append(lines, "until that is mended")
+	case v.Later != "":
+		lines = append(lines, strings.TrimPrefix(v.Later, "; "))
 	case v.Until == nil:
 		lines = append(lines, "until somebody changes it")
 	default:

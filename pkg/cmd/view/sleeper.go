@@ -310,6 +310,9 @@ func (s Sleeper) gated(out *SleepWindow, begins time.Time, clock func(time.Time)
 	case v.Unknown():
 		out.Awake = begins.After(out.Start) // it was to begin before, and has not
 		note("not known whether it begins: you may not read what decides it")
+	case v.Later != "":
+		out.Awake = begins.After(out.Start)
+		note("not known yet whether it begins: window closed (" + v.Why() + ")")
 	case !v.Ready:
 		out.Awake = true
 		note("does not begin: " + v.Reason)

@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // A requestor that may read its node, or nodes, and nothing of the agent's namespace is told what
@@ -269,6 +270,54 @@ func TestATenantIsToldWhenAPublishedWindowOpens(t *testing.T) {
 	}
 	if got := o.Line("report --last 24h"); strings.Contains(got.Err, "nothing is permitted") || !strings.Contains(got.Err, "how many windows were used is not known for sure") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What the agent has not found yet is not told as never.
+func TestATenantIsToldThatAnOpeningIsNotKnownYet(t *testing.T) {
+	const (
+		paused  = `{"current":{"state":"ChangesPaused","strategy":"ByPolicy","reason":"policy night: outside of the windows; when that changes is not known yet"}}`
+		said    = "policy night: outside of the windows, says the agent; when that changes is not known yet: the agent limits its searches for each namespace; it tries again in a minute"
+		unknown = "\n   whether it opens by itself is not known yet"
+	)
+	noting := func(cm *corev1.ConfigMap) *corev1.ConfigMap {
+		cmdtest.Noting(annotations.StatusBehavior, paused, annotations.StatusObserved, annotations.Observed(cm))(cm)
+		return cm
+	}
+	policies := "policies: [{name: night, namespace: maint-system}]"
+	orders := noting(cmdtest.Plan("orders", policies+", triggers: {schedules: [{cron: '0 3 * * *'}]}"))
+	asleep := noting(cmdtest.Sleeper("late", policies+", schedule: {offHours: [{start: '00:00', end: '23:00'}]}"))
+	awake := noting(cmdtest.Sleeper("soon", policies+", schedule: {offHours: [{start: '03:00', end: '06:00'}]}"))
+	waits := cmdtest.PendingRun(func(r *view.Run) {
+		r.Run.Spec.RequiresApproval, r.Journal.Waiting, r.Journal.Message = false, run.WaitWindow, "waits for its window ("+said+")"
+	})
+	node := cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, ""), cmdtest.Noted(annotations.ChangePolicy, "maint-system/night"), cmdtest.Noted(annotations.StatusBehavior, paused))
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), orders, asleep, awake, node, cmdtest.Ledger(ledger.Ledger{Watermark: cmdtest.Now()}), cmdtest.RunObject(waits, "maint-run-orders-a"))
+	o.Forbids("list", "configmaps", annotations.DefaultNamespace)
+	for line, want := range map[string]string{
+		"check orders":             "plan/orders: change is not permitted (policy night: outside of the windows, says the agent)\n" + strings.TrimPrefix(schedule.NotKnownYet, "; ") + ": the agent limits",
+		"check orders -o json":     `"nextChangeETA": -2`,
+		"next orders --count 1":    "window closed (" + said + ")",
+		"status orders":            said,
+		"why orders":               "change is not permitted: " + said + unknown,
+		"why maint-run-orders-a":   "waits for its window (" + said + ")\n   it starts when change is permitted",
+		"why late":                 "no sleep may begin: " + said + unknown,
+		"why soon":                 said + unknown,
+		"next soon --count 1":      "not known yet whether it begins: window closed (" + said + ")",
+		"why node/a":               "1. gpu: " + said + unknown,
+		"why node/a -o json":       "change is not permitted: " + said,
+		"calendar --to 2026-11-22": "when that changes is not known yet",
+		"trigger orders":           "the run waits for its window, of which it is not known yet when it opens (" + said + ")",
+	} {
+		got := o.Line(line)
+		for _, never := range []string{"until somebody changes it", "does not open by itself", `"nextChangeETA": -1`} {
+			if strings.Contains(got.Out+got.Err, never) {
+				t.Errorf("%s says %q:\n%s%s", line, never, got.Out, got.Err)
+			}
+		}
+		if !strings.Contains(got.Out+got.Err, want) {
+			t.Errorf("%s: not %q:\n%s%s", line, want, got.Out, got.Err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -383,6 +384,8 @@ func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) stri
 	switch {
 	case n.Gate.Permitted: // for work that takes less time
 		text = "it begins once the window is long enough for the step's estimate"
+	case next == nil && strings.Contains(n.Gate.Reason, schedule.NotKnownYet):
+		text = openingNotKnown
 	case next != nil:
 		text = "permitted from " + v.When(*next)
 	}
@@ -640,7 +643,7 @@ func (o *whyOptions) permits(s view.Subject) string {
 func (o *whyOptions) reportNodeValue(s view.Subject, answer nodeAnswer) error {
 	found := answer.obstacles
 	if v := s.Verdict(o.Now()); !v.Permitted {
-		found = append([]obstacle{{what: "change is not permitted: " + instant.InText(v.Reason, s.Zone), remedy: o.opens(s), until: openFrom(v)}}, found...)
+		found = append([]obstacle{{what: "change is not permitted: " + instant.InText(v.Reason+v.Later, s.Zone), remedy: o.opens(s), until: openFrom(v)}}, found...)
 	}
 	if err := o.printWhy(explain(s.Kind, s.Namespace, s.Name, answer.standing), found); err != nil {
 		return err

@@ -138,7 +138,7 @@ func (w *whySleeper) beginning() {
 		w.add("no sleep may begin: "+w.v.Told(verdict.Why()), "it may from %s", w.v.When(*verdict.Until))
 		w.until(verdict.Until)
 	default:
-		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "it stays so until somebody changes it")
+		w.add("no sleep may begin: "+w.v.Told(verdict.Why()), "%s", stays(verdict))
 	}
 }
 
@@ -167,7 +167,7 @@ func (w *whySleeper) comes(next hibernate.Window, verdict schedule.Verdict) {
 	case !verdict.Ready:
 		w.add(what+w.v.Told(verdict.Reason), "%s", notReady(verdict))
 	case verdict.Until == nil:
-		w.add(what+w.v.Told(verdict.Reason), "it stays so until somebody changes it")
+		w.add(what+w.v.Told(verdict.Why()), "%s", stays(verdict))
 	case !next.End.IsZero() && !verdict.Until.Before(next.End):
 		w.add(what+w.v.Told(verdict.Why()), "it may from %s on", w.v.Both(*verdict.Until))
 		w.until(verdict.Until)

@@ -556,7 +556,7 @@ func (o *whyOptions) gateObstacle(s view.Subject, p view.Plan, v print.Printer) 
 	if verdict.Permitted {
 		return nil
 	}
-	found := obstacle{what: "change is not permitted: " + v.Told(verdict.Why()), remedy: "it stays so until somebody changes it", until: openFrom(verdict)}
+	found := obstacle{what: "change is not permitted: " + v.Told(verdict.Why()), remedy: stays(verdict), until: openFrom(verdict)}
 	switch {
 	case !verdict.Ready:
 		found.remedy = notReady(verdict)
@@ -612,6 +612,16 @@ func waitingForWindow(p view.Plan) string {
 func labelReturns(p view.Plan) (string, bool) {
 	return condition(p, "TriggerLabelReturns", metav1.ConditionTrue)
 }
+
+// stays says of a gate that is closed, and of which it is not known when it opens, whether it will.
+func stays(v schedule.Verdict) string {
+	if v.Later != "" {
+		return openingNotKnown
+	}
+	return "it stays so until somebody changes it"
+}
+
+const openingNotKnown = "whether it opens by itself is not known yet"
 
 // notReady is what helps where what decides is missing, broken or hidden.
 func notReady(v schedule.Verdict) string {
@@ -751,7 +761,7 @@ func awaited(l view.Run) string {
 // waitObstacle is what a pending run waits for.
 func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 	remedy := "it starts by itself then"
-	if l.Journal.Waiting == run.WaitWindow && strings.Contains(l.Journal.Message, run.StaysClosed) {
+	if l.Journal.Waiting == run.WaitWindow && (strings.Contains(l.Journal.Message, run.StaysClosed) || strings.Contains(l.Journal.Message, schedule.NotKnownYet)) {
 		remedy = "it starts when change is permitted"
 	}
 	switch {

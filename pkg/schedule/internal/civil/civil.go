@@ -9,6 +9,7 @@ const (
 	MinuteSeconds = int64(60)
 	HourSeconds   = 60 * MinuteSeconds
 	DaySeconds    = 24 * HourSeconds
+	WeekSeconds   = 7 * DaySeconds
 
 	// CycleDays is the length of 400 Gregorian years, after which dates and
 	// weekdays repeat exactly.

@@ -8,8 +8,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
 
-const weekSeconds = 7 * civil.DaySeconds
-
 // Source has spans that repeat every week while its clocks do not change.
 type Source interface {
 	Contains(t int64) bool
@@ -23,11 +21,11 @@ type Source interface {
 type Finder struct {
 	sources []Source
 	spend   func(n int) bool // whether n sources more may be asked
-	quiet   [][]int64        // the offsets with which a week has no such instant
+	apart   [][]int64        // the offsets with which a week has no such instant
 }
 
-// mostQuiet bounds what a finder remembers: zones have two offsets each, but for their history.
-const mostQuiet = 16
+// mostApart bounds what a finder remembers: zones have two offsets each, but for their history.
+const mostApart = 16
 
 // Of is a finder of some sources.
 func Of(sources []Source, spend func(n int) bool) *Finder {
@@ -39,16 +37,16 @@ func Of(sources []Source, spend func(n int) bool) *Finder {
 func (f *Finder) Next(t, horizon int64) int64 {
 	for t <= horizon {
 		start, end := f.calm(t)
-		repeats := start <= t && (end == civil.Never || end-t >= weekSeconds)
+		repeats := start <= t && (end == civil.Never || end-t >= civil.WeekSeconds)
 		offsets := f.offsets(t)
-		if repeats && f.isQuiet(offsets) {
+		if repeats && f.isApart(offsets) {
 			t = end
 			continue
 		}
 		to := end
 		switch {
 		case repeats:
-			to = t + weekSeconds
+			to = t + civil.WeekSeconds
 		case start > t:
 			to = min(start, end)
 		}
@@ -57,7 +55,7 @@ func (f *Finder) Next(t, horizon int64) int64 {
 			return found
 		}
 		if repeats {
-			f.noteQuiet(offsets)
+			f.noteApart(offsets)
 			to = end
 		}
 		t = to
@@ -70,9 +68,9 @@ func (f *Finder) Next(t, horizon int64) int64 {
 func (f *Finder) Last(t, horizon int64) int64 {
 	for t >= horizon {
 		start, _ := f.calm(t)
-		repeats := start <= t && (start == civil.Beginning || t-start >= weekSeconds)
+		repeats := start <= t && (start == civil.Beginning || t-start >= civil.WeekSeconds)
 		offsets := f.offsets(t)
-		if repeats && f.isQuiet(offsets) {
+		if repeats && f.isApart(offsets) {
 			if start == civil.Beginning {
 				return start
 			}
@@ -82,7 +80,7 @@ func (f *Finder) Last(t, horizon int64) int64 {
 		down := t - civil.HourSeconds // after a change of clocks, until the stretch before it is reached
 		switch {
 		case repeats:
-			down = t - weekSeconds
+			down = t - civil.WeekSeconds
 		case start <= t:
 			down = start - 1
 		}
@@ -91,7 +89,7 @@ func (f *Finder) Last(t, horizon int64) int64 {
 			return found
 		}
 		if repeats {
-			f.noteQuiet(offsets)
+			f.noteApart(offsets)
 		}
 		t = down
 	}
@@ -155,12 +153,12 @@ func (f *Finder) offsets(t int64) []int64 {
 	return out
 }
 
-func (f *Finder) isQuiet(offsets []int64) bool {
-	return slices.ContainsFunc(f.quiet, func(known []int64) bool { return slices.Equal(known, offsets) })
+func (f *Finder) isApart(offsets []int64) bool {
+	return slices.ContainsFunc(f.apart, func(known []int64) bool { return slices.Equal(known, offsets) })
 }
 
-func (f *Finder) noteQuiet(offsets []int64) {
-	if len(f.quiet) < mostQuiet {
-		f.quiet = append(f.quiet, offsets)
+func (f *Finder) noteApart(offsets []int64) {
+	if len(f.apart) < mostApart {
+		f.apart = append(f.apart, offsets)
 	}
 }
