@@ -214,6 +214,7 @@ func TestWhatIsLeftOfASkip(t *testing.T) {
 		"the next, not met yet":                     {recorded, at(3, 7), intent.Skip{Next: true}, intent.Skip{Next: true}, false},
 		"the next, which it is in":                  {met, at(2, 23), intent.Skip{Next: true}, intent.Skip{Next: true}, false},
 		"the next, which is over":                   {met, at(3, 7), intent.Skip{Next: true}, intent.Skip{}, true},
+		"the next, when another has begun":          {met, at(3, 21), intent.Skip{Next: true}, intent.Skip{}, true},
 	} {
 		left, used := offwindow.UsedUp(c.l, offwindow.Facts{Now: c.now, UID: "uid", Created: at(2, 8), Timetable: "nights", Table: nights(t), Skip: c.skip})
 		if used != c.used || diff(c.left, left) != "" {

@@ -31,7 +31,7 @@ func cmdRooms() map[string][]string {
 		"node":       {"exit", "remedy", "view", "factory", "completion", "live", "source", "print", "rollout", "watch"},
 		"look":       {"exit", "instant", "view", "factory", "completion", "live", "rollout", "source", "print", "stream", "watch"},
 		"logs":       {"exit", "view", "factory", "completion", "print", "watch"},
-		"why":        {"exit", "instant", "view", "factory", "completion", "rollout", "source", "print"},
+		"why":        {"exit", "instant", "view", "factory", "completion", "rollout", "source", "gitops", "print"},
 		"doctor":     {"exit", "instant", "view", "factory", "completion", "source", "print"},
 		"wait":       {"exit", "view", "factory", "choice", "completion", "source", "print", "watch"},
 		"write":      {"exit", "instant", "view", "factory", "completion", "source", "gitops", "print"},

@@ -1,5 +1,5 @@
 // Package gitops reads from files what kustomize, Flux, Argo CD and Helm make of the documents in
-// them.
+// them, and says which step of a plan such a tool may undo.
 package gitops
 
 import (

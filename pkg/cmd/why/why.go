@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/gitops"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/rollout"
@@ -160,14 +161,14 @@ func (o *whyOptions) noteOwner(ctx context.Context, k *factory.Cluster, p view.P
 		return
 	}
 	templates := source.TemplatesOf(ctx, o.Factory, k, p.Object.Namespace, p.Spec)
-	if step, moves := view.MovesTarget(plan.Tree{Spec: p.Spec, Templates: templates}); moves {
+	if step, moves := gitops.MovesTarget(plan.Tree{Spec: p.Spec, Templates: templates}); moves {
 		fmt.Fprintf(o.ErrOut, "warning: %s manages %s from Git, and may undo what step %s does during a run: holdOwners: true in the plan suspends it meanwhile\n", owner, p.Spec.Target, step.Name)
 	}
 }
 
 // mayMove says whether a plan's own steps change its target, or those of a template, which are still to be read.
 func mayMove(spec plan.Spec) bool {
-	_, moves := view.MovesTarget(plan.Tree{Spec: spec})
+	_, moves := gitops.MovesTarget(plan.Tree{Spec: spec})
 	return moves || source.UsesTemplates(spec)
 }
 

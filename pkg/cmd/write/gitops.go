@@ -6,7 +6,6 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/gitops"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -87,7 +86,7 @@ func undone(g gitops.Tools, p source.Plan, templates map[string]plan.TemplateSpe
 	if len(owners) == 0 {
 		return ""
 	}
-	step, moves := view.MovesTarget(plan.Tree{Spec: p.Spec, Templates: templates})
+	step, moves := gitops.MovesTarget(plan.Tree{Spec: p.Spec, Templates: templates})
 	if !moves {
 		return ""
 	}

@@ -1,9 +1,9 @@
-package view_test
+package gitops_test
 
 import (
 	"testing"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/gitops"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -27,7 +27,7 @@ func TestWhichStepMovesTheTarget(t *testing.T) {
 			if len(faults) > 0 {
 				t.Fatal(faults)
 			}
-			step, moves := view.MovesTarget(plan.Tree{Spec: spec, Templates: map[string]plan.TemplateSpec{"down": {Steps: []plan.Step{{Name: "inner", Type: plan.TypeScale, Properties: map[string]any{"resource": map[string]any{"kind": "Deployment", "name": "web"}}}}}}})
+			step, moves := gitops.MovesTarget(plan.Tree{Spec: spec, Templates: map[string]plan.TemplateSpec{"down": {Steps: []plan.Step{{Name: "inner", Type: plan.TypeScale, Properties: map[string]any{"resource": map[string]any{"kind": "Deployment", "name": "web"}}}}}}})
 			if step.Name != c.want || moves != (c.want != "") {
 				t.Errorf("%q, %t", step.Name, moves)
 			}

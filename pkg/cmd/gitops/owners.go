@@ -1,4 +1,4 @@
-package view
+package gitops
 
 import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
