@@ -94,6 +94,29 @@ func TestWhatChangesAfterAPause(t *testing.T) {
 	}
 }
 
+// What is told of a sleep that nothing but policies keep from beginning, by what is known of these.
+func TestWhetherASleepComesMayNotBeKnown(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	table, err := hibernate.NewTimetable(specOf(t, "schedule: {offHours: [{start: '20:00', end: '06:00'}]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		said schedule.Verdict
+		want offwindow.Change
+	}{
+		"closed for good":                       {schedule.Verdict{Ready: true, Reason: "Restrictive"}, offwindow.Change{Why: "none: no sleep may begin"}},
+		"closed until it is looked for later":   {schedule.Verdict{Ready: true, Reason: "outside", Later: schedule.NotKnownYet}, offwindow.Change{Why: "not known yet: when policies permit a sleep is looked for later", Unknown: true}},
+		"closed until what may not be read":     {schedule.Verdict{Ready: true, Reason: "outside", Until: new(noon.Add(time.Hour))}, offwindow.Change{Why: "not known: what policies say then cannot be read", Unknown: true}},
+		"open until long after the night comes": {schedule.Verdict{Ready: true, Permitted: true, Reason: "within", Until: new(noon.Add(24 * time.Hour))}, offwindow.Change{At: new(noon.Add(8 * time.Hour))}},
+	} {
+		course := offwindow.NewCourse(table, hibernate.Overrides{}, schedule.Published(c.said, ", says the agent"), noon)
+		if got := course.After(course.At(noon)); diff(c.want, got) != "" {
+			t.Errorf("%s: %s", name, diff(c.want, got))
+		}
+	}
+}
+
 func specOf(t *testing.T, spec string) hibernate.Spec {
 	t.Helper()
 	out, faults := hibernate.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec:\n  " + strings.ReplaceAll(spec, "\n", "\n  ") + "\n  targets: [{name: apps, type: noop}]\n"))
