@@ -103,8 +103,35 @@ func CodeOf(err error) int {
 }
 
 // Lines are an error for people, one line for each of its errors. An error about rights or credentials
-// begins as kubectl's do. Advice follows the first line.
+// begins as kubectl's do. Advice follows the first line of the error that it is about.
 func Lines(err error) []string {
+	var out []string
+	for _, one := range apart(err) {
+		out = append(out, linesOf(one)...)
+	}
+	return out
+}
+
+// apart are the errors that were joined to one.
+func apart(err error) []error {
+	if known, is := err.(*Error); is && known.Err != nil { //nolint:errorlint // what stands around it is part of the text
+		err = known.Err
+	}
+	joined, are := err.(interface{ Unwrap() []error }) //nolint:errorlint // an error that wraps several has a text of its own
+	if !are {
+		return []error{err}
+	}
+	var texts []string
+	for _, one := range joined.Unwrap() {
+		texts = append(texts, one.Error())
+	}
+	if err.Error() != strings.Join(texts, "\n") {
+		return []error{err}
+	}
+	return joined.Unwrap()
+}
+
+func linesOf(err error) []string {
 	head, tail, text, known := "error: ", "", err.Error(), new(helped)
 	if apierrors.IsForbidden(err) {
 		head = "Error from server (Forbidden): "

@@ -53,6 +53,9 @@ func TestWhatWouldHelpIsToldAtTheEndAlone(t *testing.T) {
 		{inner, "no", []string{"error: no; ask jane"}},
 		{fmt.Errorf("look: %w\nnothing was done", inner), "look: no\nnothing was done", []string{"error: look: no; ask jane", "error: nothing was done"}},
 		{WithHelp(Coded(t.Context(), inner), "ask joe"), "no", []string{"error: no; ask joe"}},
+		{errors.Join(errors.New("a is held"), fmt.Errorf("b: %w", inner)), "a is held\nb: no", []string{"error: a is held", "error: b: no; ask jane"}},
+		{&Error{Code: 1, Err: errors.Join(fmt.Errorf("a: %w", inner), errors.New("b is held"))}, "a: no\nb is held", []string{"error: a: no; ask jane", "error: b is held"}},
+		{fmt.Errorf("%w, and %w", errors.New("a is held"), inner), "a is held, and no", []string{"error: a is held, and no; ask jane"}},
 	} {
 		if got := Lines(c.err); c.err.Error() != c.text || !slices.Equal(got, c.want) {
 			t.Errorf("%q, %q", c.err, got)
