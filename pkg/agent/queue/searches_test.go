@@ -32,13 +32,17 @@ func TestBudgetsOfNamespacesThatSearchNothingAreNotKept(t *testing.T) {
 	now := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
 	s := NewSearches(func() time.Time { return now })
 	s.Of("shop").Spend(searchAtOnce)
+	bank := s.Of("bank") // as gates hold it, which search later
 	for i := range 3 * mostBudgets {
-		s.Of(fmt.Sprint("n", i))
+		s.Of(fmt.Sprint("n", i)).Left()
 	}
 	if n := len(s.byNamespace); n > mostBudgets {
 		t.Errorf("%d are kept", n)
 	}
 	if left := s.Of("shop").Left(); left != 0 {
 		t.Errorf("shop has %d left", left)
+	}
+	if bank.Spend(searchAtOnce); s.Of("bank").Left() != 0 {
+		t.Errorf("bank has another budget of %d", s.Of("bank").Left())
 	}
 }
