@@ -185,6 +185,8 @@ func TestApproveAndReject(t *testing.T) {
 		{name: "no to a run", world: objects(pending()), line: "reject run/maint-run-orders-a", out: "run/maint-run-orders-a rejected\n", wrote: signed(annotations.Reject, "maint-run-orders-a", "")},
 		{name: "no to a step", world: objects(asks()), line: "reject orders-a", out: "run/maint-run-orders-a/ask rejected\n", wrote: signed(annotations.Reject, "maint-run-orders-a/ask", "")},
 		{name: "a trial", world: objects(pending(), noAgent()), line: "approve orders-a --dry-run", out: "run/maint-run-orders-a approved (dry run)\n"},
+		{name: "a trial on the server keeps nothing that would wait", world: objects(pending()), notes: freeze, line: "approve orders-a --dry-run=server", out: "run/maint-run-orders-a approved (server dry run)\n", wrote: signed(annotations.Approve, "maint-run-orders-a", "")},
+		{name: "nor does that of a resume", world: objects(live(cmdtest.Record("hold", "suspend", run.StepRunning))), notes: []string{annotations.Pause, "true"}, line: "resume orders-a --dry-run=server", out: "run/maint-run-orders-a resumed (server dry run)\n", wrote: signed(annotations.Resume, "maint-run-orders-a", "")},
 		{name: "a trial on the server needs an agent as the real one", world: objects(pending(), noAgent()), line: "approve orders-a --dry-run=server", code: 5, err: missing},
 		{name: "no agent", world: objects(pending(), noAgent()), line: "approve orders-a", code: 5, err: missing},
 		{name: "beside a no", notes: []string{annotations.Reject, "maint-run-orders-a"}, world: objects(pending()), line: "approve orders-a", code: 3, err: "error: plan orders still has maint.dev/reject: maint-run-orders-a, which the agent has not handled: try again in a moment, or remove that annotation\n"},

@@ -125,6 +125,8 @@ func TestDrainSaysWhatTheNodeWaitsFor(t *testing.T) {
 		n.Annotations[annotations.ChangeStrategy], n.Annotations[annotations.RestrictiveUntil], n.Annotations[annotations.Actor(annotations.ChangeStrategy)] = "RestrictiveUntil", "2026-11-22T00:00:00Z", "jane"
 	}
 	cluster := cmdtest.Namespace("maint-system", annotations.Pause, "true", annotations.Actor(annotations.Pause), "root")
+	request, _ := nodes.Parse(cmdtest.Jane, "{}")
+	ended := cmdtest.Stood(cmdtest.Jane, nodes.Pending, "no pods left in time", func(s *nodes.Status) { s.Ended = &nodes.End{Why: nodes.EndAborted, Value: request.Identity} })
 	for _, c := range []struct {
 		name, line, out, err string
 		world                []runtime.Object
@@ -135,7 +137,9 @@ func TestDrainSaysWhatTheNodeWaitsFor(t *testing.T) {
 		{name: "a pause that is over", world: []runtime.Object{cmdtest.Node("a", pauses("2026-11-20T00:00:00Z"))}},
 		{name: "a frozen node", world: []runtime.Object{cmdtest.Node("a", freezes)}, err: "node a waits until change is permitted there, at Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified))" + helps},
 		{name: "several nodes in a paused cluster, once", line: "drain a b --yes", world: []runtime.Object{cmdtest.Node("a"), cmdtest.Node("b"), cluster}, out: requested + "\nnode/b requested for " + cmdtest.Jane + "\n", err: "2 nodes (a, b) wait until change is permitted there (the whole cluster is paused by root (unverified))" + helps},
-		{name: "a trial on the server", line: "drain a --yes --dry-run=server", world: []runtime.Object{cmdtest.Node("a", pauses("true"))}, out: requested + " (server dry run)\n", err: "node a waits until change is permitted there (the node is paused by jane (unverified): inventory)" + helps},
+		{name: "a trial on the server", line: "drain a --yes --dry-run=server", world: []runtime.Object{cmdtest.Node("a", pauses("true"))}, out: requested + " (server dry run)\n"},
+		{name: "a request that was given up, which stands as it is", world: []runtime.Object{cmdtest.Node("a", pauses("true"), cmdtest.Asked(cmdtest.Jane, "{}"), ended)}, out: "node/a unchanged: " + cmdtest.Jane + " asks for it already, and it was given up: no pods left in time ('kubectl maint release a', then ask again)\n"},
+		{name: "one instead of a request that was given up", line: "drain a --yes --reason disk", world: []runtime.Object{cmdtest.Node("a", pauses("true"), cmdtest.Asked(cmdtest.Jane, "{}"), ended)}, out: "node/a requested for " + cmdtest.Jane + ", instead of {}\n", err: "node a waits until change is permitted there (the node is paused by jane (unverified): inventory)" + helps},
 		{name: "a trial", line: "drain a --yes --dry-run", world: []runtime.Object{cmdtest.Node("a", pauses("true"))}, out: requested + " (dry run)\n"},
 		{name: "a node that is had already", world: []runtime.Object{cmdtest.Node("a", pauses("true"), cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.Stood(cmdtest.Jane, nodes.Ready, "the node is its requestor's"))}, out: "node/a unchanged: " + cmdtest.Jane + " asks for it already\n"},
 		{name: "where the cluster's pause may not be read", world: []runtime.Object{cmdtest.Node("a"), cluster}, forbids: true},
