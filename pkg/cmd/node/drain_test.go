@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
@@ -350,8 +351,8 @@ func TestReleaseTakesTheRequestBack(t *testing.T) {
 	o.Maint("release", "g").Is(t, cmdtest.Printed{Out: "node/g was not asked for by " + cmdtest.Jane + "\n", Err: "node/g stays cordoned for plan shop/gone, which does not exist any more: nobody else uncordons it; 'kubectl uncordon g' does\n"})
 	o.Maint("release", "h", "i").Is(t, cmdtest.Printed{
 		Out: "node/h was not asked for by " + cmdtest.Jane + "\nnode/i was not asked for by " + cmdtest.Jane + "\n",
-		Err: "node/h stays cordoned for plan shop/roll: the next run goes on with it, or 'kubectl uncordon h'\n" +
-			"node/h stays cordoned for plan shop/gone, which does not exist any more: nobody else uncordons it; 'kubectl uncordon h' does once it is given back by plan shop/roll\n" +
+		Err: "node/h stays cordoned for plan shop/roll: the next run goes on with it\n" +
+			"node/h stays cordoned for plan shop/gone, which does not exist any more: nobody else uncordons it; see 'kubectl maint why node/h'\n" +
 			"node/i stays cordoned for plan shop/roll of another cluster: the agent there uncordons it\n" +
 			"node/i stays cordoned for plan shop/gone, which does not exist any more: nobody else uncordons it; 'kubectl uncordon i' does once it is given back by plan shop/roll of another cluster\n",
 	})
@@ -360,7 +361,7 @@ func TestReleaseTakesTheRequestBack(t *testing.T) {
 	o.Maint("release", "f").Is(t, cmdtest.Printed{Code: 0, Out: "node/f was not asked for by " + cmdtest.Jane + "\n", Err: "node/f stays cordoned for plan shop/roll of another cluster: the agent there uncordons it\n"})
 	o.Maint("release", "b", "c", "d", "e").Is(t, cmdtest.Printed{
 		Code: 0, Out: "node/b released by " + cmdtest.Jane + "; still asked for by gpu\nnode/c was not asked for by " + cmdtest.Jane + "; it is by gpu\nnode/d was not asked for by " + cmdtest.Jane + "\nnode/e released by " + cmdtest.Jane + "\n",
-		Err: "node/d stays cordoned for plan shop/roll: the next run goes on with it, or 'kubectl uncordon d'\nnode/e stays cordoned: it was so before; 'kubectl uncordon e' opens it\n",
+		Err: "node/d stays cordoned for plan shop/roll: the next run goes on with it; see 'kubectl maint why node/d'\nnode/e stays cordoned: it was so before; 'kubectl uncordon e' opens it\n",
 	})
 	o.Has("b", map[string]string{annotations.RequestPrefix + "gpu": ""})
 	o.Told(map[string]func(){"node a: being released": func() {
@@ -371,6 +372,15 @@ func TestReleaseTakesTheRequestBack(t *testing.T) {
 	})
 	o.Maint("release", "--all").Is(t, cmdtest.Printed{Code: 0, Out: cmdtest.Jane + " asks for no node\n", Err: ""})
 	o.Maint("release", "--all", "--requestor", "gpu", "--dry-run").Is(t, cmdtest.Printed{Code: 0, Out: "node/b released by gpu (dry run)\nnode/c released by gpu (dry run)\n", Err: ""})
+}
+
+func TestReleaseNamesTheClusterInWhatUncordons(t *testing.T) {
+	prod := func(ctx context.Context, c *factory.Factory, args []string) int {
+		c.ClusterFlags = "--context prod"
+		return cmd.Run(ctx, c, args)
+	}
+	o := cmdtest.NewCluster(t, prod, cmdtest.Agent(), cmdtest.Node("a", cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.CordonedFor(nodes.Cordon{By: []string{cmdtest.Jane}, Before: true})))
+	o.Maint("release", "a").Is(t, cmdtest.Printed{Out: "node/a released by " + cmdtest.Jane + "\n", Err: "node/a stays cordoned: it was so before; 'kubectl --context prod uncordon a' opens it\n"})
 }
 
 func TestReleaseWithoutAnAgent(t *testing.T) {
