@@ -98,7 +98,7 @@ func (o *answerOptions) Run(ctx context.Context) (err error) {
 	if err := askRun(ctx, o.Factory, k, r, o.intent, wanted, o.reason, &o.DryRun, o.other); err != nil {
 		return err
 	}
-	if o.intent == annotations.Approve && !o.Client() {
+	if o.intent == annotations.Approve && o.Kept() {
 		sayStillWaits(ctx, o.Factory, k, r)
 	}
 	if !o.Wait || !o.Kept() {

@@ -382,7 +382,7 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	if len(drifting) > 0 && ends != "" {
 		fmt.Fprintf(o.ErrOut, "and %s\n", ends)
 	}
-	if !o.Client() {
+	if o.Kept() {
 		sayStillWaits(ctx, o.Factory, k, r)
 	}
 	if !o.Wait || !o.Kept() {

@@ -7,12 +7,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -166,6 +169,64 @@ func TestARunWhosePlanIsGoneIsNotAsked(t *testing.T) {
 	o.Maint("abort", "orders-a", "--yes").Is(t, cmdtest.Printed{Code: 1, Err: planIsGone})
 }
 
+// The agent asks the gate of a run's namespace alone where the run began, or may run outside of its window.
+func TestWhatARunWaitsForThatWasApproved(t *testing.T) {
+	night := cmdtest.Policy("night", "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, windows: [{start: '22:00', end: '23:00'}]}}")
+	frozen := cmdtest.Namespace("shop", annotations.ChangeStrategy, "RestrictiveUntil", annotations.RestrictiveUntil, "2026-11-21T14:00:00Z")
+	policies := []policy.PolicyRef{{Name: "night"}}
+	asks := func(closes plan.OnWindowClose, edits ...func(*run.Run)) *corev1.ConfigMap {
+		r := cmdtest.RunOf(cmdtest.Asking("ask"))
+		r.Run.Spec.Policies, r.Run.Spec.OnWindowClose = policies, closes
+		for _, edit := range edits {
+			edit(&r.Run)
+		}
+		return cmdtest.RunObject(r, "maint-run-orders-a")
+	}
+	outside := func(r *run.Run) { r.Request.OutsideWindow = true }
+	named := func(r *view.Run) { r.Run.Spec.Policies = policies }
+	const step, begins = "its next step that changes something", "the run"
+	const namespace, window = "waits for its window, which opens at Sat 2026-11-21 15:00 CET (namespace: RestrictiveUntil Sat 2026-11-21 15:00 CET)", "waits for its window, which opens at Sat 2026-11-21 23:00 CET (policy night: outside of the windows)"
+	const both = "waits for its window, which opens at Sat 2026-11-21 23:00 CET (namespace: RestrictiveUntil Sat 2026-11-21 15:00 CET; after the freeze: policy night: outside of the windows)"
+	behind := func(o *cmdtest.Cluster) { o.Forbids("get", "namespaces", "") }
+	for name, c := range map[string]struct {
+		world  []runtime.Object
+		before func(*cmdtest.Cluster)
+		told   string
+		who    string
+		waits  string
+	}{
+		"a run that began, whose window is closed":                          {world: objects(night, asks(""))},
+		"a run that began, whose namespace is frozen":                       {world: objects(night, asks(""), frozen), who: step, waits: namespace},
+		"a run that waits between steps":                                    {world: objects(night, asks(plan.CloseWait)), who: step, waits: window},
+		"a run that waits between steps, whose namespace is frozen":         {world: objects(night, asks(plan.CloseWait), frozen), who: step, waits: both},
+		"a run that waits between steps, outside of its window":             {world: objects(night, asks(plan.CloseWait, outside), frozen), who: step, waits: namespace},
+		"a run that ends with its window":                                   {world: objects(night, asks(plan.CloseAbort), frozen)},
+		"a run before it begins":                                            {world: objects(night, pending(named)), who: begins, waits: window},
+		"a run before it begins, outside of its window":                     {world: objects(night, pending(named, func(r *view.Run) { outside(&r.Run) }), frozen), who: begins, waits: namespace},
+		"a run whose plan named no policy yet":                              {world: objects(night, pending())},
+		"a frozen namespace that the agent tells of":                        {world: objects(night, asks("")), before: behind, told: `{"current":{"state":"ChangesPaused","reason":"namespace: RestrictiveUntil 2026-11-21T14:00:00Z","endTime":"2026-11-21T22:00:00Z"}}`, who: step, waits: strings.Replace(namespace, "15:00 CET)", "15:00 CET, says the agent)", 1)},
+		"a closed window that the agent tells of, and the run asks no more": {world: objects(night, asks("")), before: behind, told: `{"current":{"state":"ChangesPaused","reason":"policy night: outside of the windows"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := ""
+			if c.waits != "" {
+				said = c.who + " " + c.waits + "; 'kubectl maint why orders' shows what would help\n"
+			}
+			p := cmdtest.Plan("orders", "policies: [{name: night}]")
+			if c.told != "" {
+				cmdtest.Noting(annotations.StatusObserved, annotations.Observed(p), annotations.StatusBehavior, c.told)(p)
+			}
+			o := cmdtest.NewCluster(t, cmd.Run, append(c.world, cmdtest.Agent(), p)...)
+			if c.before != nil {
+				c.before(o)
+			}
+			if got := o.Maint("approve", "orders-a"); got.Code != 0 || got.Err != said {
+				t.Errorf("%d %q, want %q", got.Code, got.Err, said)
+			}
+		})
+	}
+}
+
 func TestApproveAndReject(t *testing.T) {
 	asks := func() *corev1.ConfigMap { return live(cmdtest.Asking("ask")) }
 	agreed := cmdtest.Record("ask", "approval", run.StepSucceeded)
@@ -185,6 +246,8 @@ func TestApproveAndReject(t *testing.T) {
 		{name: "no to a run", world: objects(pending()), line: "reject run/maint-run-orders-a", out: "run/maint-run-orders-a rejected\n", wrote: signed(annotations.Reject, "maint-run-orders-a", "")},
 		{name: "no to a step", world: objects(asks()), line: "reject orders-a", out: "run/maint-run-orders-a/ask rejected\n", wrote: signed(annotations.Reject, "maint-run-orders-a/ask", "")},
 		{name: "a trial", world: objects(pending(), noAgent()), line: "approve orders-a --dry-run", out: "run/maint-run-orders-a approved (dry run)\n"},
+		{name: "a trial on the server keeps nothing that would wait", world: objects(pending()), notes: freeze, line: "approve orders-a --dry-run=server", out: "run/maint-run-orders-a approved (server dry run)\n", wrote: signed(annotations.Approve, "maint-run-orders-a", "")},
+		{name: "nor does that of a resume", world: objects(live(cmdtest.Record("hold", "suspend", run.StepRunning))), notes: []string{annotations.Pause, "true"}, line: "resume orders-a --dry-run=server", out: "run/maint-run-orders-a resumed (server dry run)\n", wrote: signed(annotations.Resume, "maint-run-orders-a", "")},
 		{name: "a trial on the server needs an agent as the real one", world: objects(pending(), noAgent()), line: "approve orders-a --dry-run=server", code: 5, err: missing},
 		{name: "no agent", world: objects(pending(), noAgent()), line: "approve orders-a", code: 5, err: missing},
 		{name: "beside a no", notes: []string{annotations.Reject, "maint-run-orders-a"}, world: objects(pending()), line: "approve orders-a", code: 3, err: "error: plan orders still has maint.dev/reject: maint-run-orders-a, which the agent has not handled: try again in a moment, or remove that annotation\n"},

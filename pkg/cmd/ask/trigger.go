@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -223,6 +224,13 @@ func (o *triggerOptions) findGate(ctx context.Context, k *factory.Cluster, cm *c
 	}
 	s.Pauses = nil // they are shown already
 	v := s.Verdict(o.Now())
+	if o.outsideWindow {
+		gate := o.outsideGate(ctx, k, cm)
+		if gate == nil {
+			return nil
+		}
+		v = gate.Verdict(o.Now())
+	}
 	ofNamespace := v.Cause.Namespace // a frozen namespace holds the run in any case
 	if v.Permitted || o.outsideWindow && !ofNamespace {
 		return nil
@@ -243,6 +251,14 @@ func (o *triggerOptions) findGate(ctx context.Context, k *factory.Cluster, cm *c
 	}
 	o.words.waits += fmt.Sprintf("%s, %s (%s)%s\n", waits, opens, instant.InText(v.Why(), s.Zone), hand)
 	return nil
+}
+
+// outsideGate is the gate of a run that runs outside of its window; nil: nothing is known to restrict it.
+func (o *triggerOptions) outsideGate(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) *schedule.Gate {
+	quiet := &factory.Factory{Env: o.Env}
+	quiet.ErrOut = io.Discard // what may not be read is told already
+	agent, _ := o.Agent(ctx, k)
+	return source.ReadResolver(ctx, k, agent.Namespace, cm.Namespace).RunGate(quiet, agent, cm, run.Run{Request: run.Request{OutsideWindow: true}}, false)
 }
 
 // notPaused says that a paused plan runs later.

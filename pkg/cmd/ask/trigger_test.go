@@ -200,19 +200,20 @@ func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		name, line string
-		world      []runtime.Object
-		notes      []string
-		err        string
+		name, line, spec string
+		world            []runtime.Object
+		notes            []string
+		err              string
 	}{
 		{name: "a freeze of the plan", line: "trigger orders", notes: signed("2026-11-22T00:00:00Z"), err: "the run waits for its window, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); 'kubectl maint trigger orders --outside-window --reason …' asks for one that does not\n"},
 		{name: "who asks for a dry run with a reason", line: "trigger orders --dry-run --reason CHG-1", notes: signed("2026-11-22T00:00:00Z"), err: "the run waits for its window, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); 'kubectl maint trigger orders --dry-run --outside-window --reason CHG-1' asks for one that does not\n"},
 		{name: "a freeze of its namespace", line: "trigger orders", world: objects(cmdtest.Namespace("shop", signed("2026-11-22T00:00:00Z")...)), err: "the run waits for its window, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (namespace: RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); the annotation maint.dev/bypass on the plan lets one run start all the same\n"},
 		{name: "a freeze of its namespace, which binds a run outside of its window, too", line: "trigger orders --outside-window --reason CHG-1", world: objects(cmdtest.Namespace("shop", signed("2026-11-22T00:00:00Z")...)), err: "the run waits for its window all the same, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (namespace: RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); the annotation maint.dev/bypass on the plan lets one run start all the same\n"},
+		{name: "a freeze of its namespace, which binds a run outside of its window, too, whatever its policies say", line: "trigger orders --outside-window --reason CHG-1", spec: "policies: [{name: night}]", world: objects(cmdtest.Policy("night", "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, windows: [{start: '22:00', end: '23:00'}]}}"), cmdtest.Namespace("shop", signed("2026-11-22T00:00:00Z")...)), err: "the run waits for its window all the same, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (namespace: RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); the annotation maint.dev/bypass on the plan lets one run start all the same\n"},
 		{name: "who does not wait", line: "trigger orders --outside-window --reason CHG-1", notes: signed("2026-11-22T00:00:00Z")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := cmdtest.NewCluster(t, cmd.Run, append(objects(cmdtest.Plan("orders", "", cmdtest.Noting(c.notes...)), cmdtest.Agent()), c.world...)...)
+			o := cmdtest.NewCluster(t, cmd.Run, append(objects(cmdtest.Plan("orders", c.spec, cmdtest.Noting(c.notes...)), cmdtest.Agent()), c.world...)...)
 			got := o.Line(c.line)
 			got.Is(t, cmdtest.Printed{Out: "run/" + requested(o) + " requested\n", Err: c.err})
 		})

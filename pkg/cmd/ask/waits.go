@@ -26,18 +26,23 @@ func sayStillWaits(ctx context.Context, c *factory.Factory, k *factory.Cluster, 
 	quiet := &factory.Factory{Env: c.Env}
 	quiet.ErrOut = io.Discard
 	agent, _ := c.Agent(ctx, k)
-	in, around := annotations.Intent(cm.Annotations), source.ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace).Plan(quiet, agent, cm)
+	in, around := annotations.Intent(cm.Annotations), source.ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
 	begins, who := "begins", "the run"
-	if r.Journal.Phase != run.Pending {
+	begun := r.Journal.Phase != run.Pending
+	if begun {
 		begins, who = "goes on", "its next step that changes something"
 	}
-	if pause := schedule.LongestPause(append(around.Pauses, in.Pause)...); pause.Holds(c.Now()) {
+	if pause := schedule.LongestPause(append(around.AbovePlan(quiet, cm), in.Pause)...); pause.Holds(c.Now()) {
 		fmt.Fprintf(c.ErrOut, "%s; the run %s when the pause ends\n", pauseSaid(c.Env, cm.Name, pause), begins)
 	}
-	if around.Gate == nil || !minds(r, around.Gate.Verdict(c.Now())) {
+	gate := around.RunGate(quiet, agent, cm, r.Run, begun)
+	if gate == nil || begun && r.Run.Spec.OnWindowClose == plan.CloseAbort { // it ends
 		return
 	}
-	closed := run.ClosedFor(around.Gate, r.Run.Name, in.Bypass, c.Now())
+	if v := gate.Verdict(c.Now()); v.Hidden() || v.Unknown() { // what may not be read is not known to hold it
+		return
+	}
+	closed := run.ClosedFor(gate, r.Run.Name, in.Bypass, c.Now())
 	if closed == nil {
 		return
 	}
@@ -46,20 +51,6 @@ func sayStillWaits(ctx context.Context, c *factory.Factory, k *factory.Cluster, 
 		waits = "waits until that is mended: " + waits
 	}
 	fmt.Fprintf(c.ErrOut, "%s %s; %s shows what would help\n", who, instant.InText(waits, view.PlanZone(r.Run.Spec, c.Zone)), c.Suggest().Why(cm.Name))
-}
-
-// minds says whether a run waits while change is not permitted. What whoever asks may not read is not known to
-// hold it.
-func minds(r view.Run, v schedule.Verdict) bool {
-	switch {
-	case v.Permitted || v.Hidden() || v.Unknown():
-		return false
-	case r.Journal.Phase == run.Pending:
-		return v.Cause.Namespace || !r.Run.Request.OutsideWindow
-	case r.Run.Spec.OnWindowClose == plan.CloseAbort: // it ends
-		return false
-	}
-	return v.Cause.Namespace || r.Run.Spec.OnWindowClose == plan.CloseWait && !r.Run.Request.OutsideWindow
 }
 
 // pauseSaid says what is paused until when, by whom and why.

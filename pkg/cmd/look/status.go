@@ -396,7 +396,7 @@ func needsOfRun(ctx context.Context, k *factory.Cluster, v print.Printer, r view
 func leftCordoned(v print.Printer, p view.Plan, left []nodes.Node) []print.Need {
 	var out []print.Need
 	for _, n := range left {
-		out = append(out, print.Need{About: "node " + n.Name, What: "is left cordoned for it since " + v.When(n.Cordon.At) + ": its next run goes on with the node", Remedy: v.Uncordon(n.Name, rollout.Beside(n, nodes.PlanClaimant(p.Object.Namespace, p.Object.Name)))})
+		out = append(out, print.Need{About: "node " + n.Name, What: "is left cordoned for it since " + v.When(n.Cordon.At) + ": its next run goes on with the node", Remedy: rollout.Uncordon(v.Suggest(), n, nodes.PlanClaimant(p.Object.Namespace, p.Object.Name))})
 	}
 	return out
 }

@@ -128,6 +128,10 @@ func TestStatusOfAPlanWhoseRunLeftNodesCordoned(t *testing.T) {
 	if got := o.Maint("status", "roll"); !strings.HasPrefix(got.Out, "Needs somebody:\n  node a  "+what+"\n    'kubectl uncordon a' once it is given back by gpu\n\nPlan: ") {
 		t.Errorf("while somebody drains it: %+v", got)
 	}
+	o.Become("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/other", "plan:shop/roll"}}))
+	if got := o.Maint("status", "roll"); !strings.HasPrefix(got.Out, "Needs somebody:\n  node a  "+what+"\n    'kubectl maint why node/a'\n\nPlan: ") {
+		t.Errorf("beside another plan: %+v", got)
+	}
 	o.Forbids("list", "nodes", "")
 	if got := o.Maint("status", "roll"); got.Code != 0 || !strings.HasPrefix(got.Out, "Plan: ") {
 		t.Errorf("%+v", got)

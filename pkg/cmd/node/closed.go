@@ -28,7 +28,7 @@ type closed struct {
 // paused or frozen, or their window is closed. They are requested by then, so what cannot be read is left unsaid,
 // and is no error.
 func (o *drainOptions) sayClosed(ctx context.Context, k *factory.Cluster, targets []*corev1.Node) {
-	if o.Client() || o.Wait && o.Kept() { // who waits is shown it
+	if o.Wait || !o.Kept() { // who waits is shown it
 		return
 	}
 	v := print.New(o.Env, o.Zone)
@@ -57,7 +57,7 @@ func (o *drainOptions) closedNow(ctx context.Context, k *factory.Cluster, target
 	shut := claims.Shut("", around.Above(agent.Namespace), o.Now())
 	var out []closed
 	for _, n := range targets {
-		if a := view.AskedBy(annotations.Node(n), o.request.requestor); a != nil && a.Status != nil && (a.Status.Ended != nil || a.Status.Phase.Holds()) {
+		if a := view.AskedBy(annotations.Node(n), o.request.requestor); a != nil && a.Status != nil && (view.GivenUp(*a) && o.alreadyAsked(n) || a.Status.Phase.Holds()) {
 			continue // it waits for nothing of this
 		}
 		gate := claims.Gate(shut, claims.Node{Intent: annotations.Intent(n.Annotations), Verdict: around.NodeGate(quiet, agent, n).Verdict}, o.Now())

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
@@ -125,6 +126,8 @@ func TestDrainSaysWhatTheNodeWaitsFor(t *testing.T) {
 		n.Annotations[annotations.ChangeStrategy], n.Annotations[annotations.RestrictiveUntil], n.Annotations[annotations.Actor(annotations.ChangeStrategy)] = "RestrictiveUntil", "2026-11-22T00:00:00Z", "jane"
 	}
 	cluster := cmdtest.Namespace("maint-system", annotations.Pause, "true", annotations.Actor(annotations.Pause), "root")
+	request, _ := nodes.Parse(cmdtest.Jane, "{}")
+	ended := cmdtest.Stood(cmdtest.Jane, nodes.Pending, "no pods left in time", func(s *nodes.Status) { s.Ended = &nodes.End{Why: nodes.EndAborted, Value: request.Identity} })
 	for _, c := range []struct {
 		name, line, out, err string
 		world                []runtime.Object
@@ -135,7 +138,9 @@ func TestDrainSaysWhatTheNodeWaitsFor(t *testing.T) {
 		{name: "a pause that is over", world: []runtime.Object{cmdtest.Node("a", pauses("2026-11-20T00:00:00Z"))}},
 		{name: "a frozen node", world: []runtime.Object{cmdtest.Node("a", freezes)}, err: "node a waits until change is permitted there, at Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified))" + helps},
 		{name: "several nodes in a paused cluster, once", line: "drain a b --yes", world: []runtime.Object{cmdtest.Node("a"), cmdtest.Node("b"), cluster}, out: requested + "\nnode/b requested for " + cmdtest.Jane + "\n", err: "2 nodes (a, b) wait until change is permitted there (the whole cluster is paused by root (unverified))" + helps},
-		{name: "a trial on the server", line: "drain a --yes --dry-run=server", world: []runtime.Object{cmdtest.Node("a", pauses("true"))}, out: requested + " (server dry run)\n", err: "node a waits until change is permitted there (the node is paused by jane (unverified): inventory)" + helps},
+		{name: "a trial on the server", line: "drain a --yes --dry-run=server", world: []runtime.Object{cmdtest.Node("a", pauses("true"))}, out: requested + " (server dry run)\n"},
+		{name: "a request that was given up, which stands as it is", world: []runtime.Object{cmdtest.Node("a", pauses("true"), cmdtest.Asked(cmdtest.Jane, "{}"), ended)}, out: "node/a unchanged: " + cmdtest.Jane + " asks for it already, and it was given up: no pods left in time ('kubectl maint release a', then ask again)\n"},
+		{name: "one instead of a request that was given up", line: "drain a --yes --reason disk", world: []runtime.Object{cmdtest.Node("a", pauses("true"), cmdtest.Asked(cmdtest.Jane, "{}"), ended)}, out: "node/a requested for " + cmdtest.Jane + ", instead of {}\n", err: "node a waits until change is permitted there (the node is paused by jane (unverified): inventory)" + helps},
 		{name: "a trial", line: "drain a --yes --dry-run", world: []runtime.Object{cmdtest.Node("a", pauses("true"))}, out: requested + " (dry run)\n"},
 		{name: "a node that is had already", world: []runtime.Object{cmdtest.Node("a", pauses("true"), cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.Stood(cmdtest.Jane, nodes.Ready, "the node is its requestor's"))}, out: "node/a unchanged: " + cmdtest.Jane + " asks for it already\n"},
 		{name: "where the cluster's pause may not be read", world: []runtime.Object{cmdtest.Node("a"), cluster}, forbids: true},
@@ -346,8 +351,8 @@ func TestReleaseTakesTheRequestBack(t *testing.T) {
 	o.Maint("release", "g").Is(t, cmdtest.Printed{Out: "node/g was not asked for by " + cmdtest.Jane + "\n", Err: "node/g stays cordoned for plan shop/gone, which does not exist any more: nobody else uncordons it; 'kubectl uncordon g' does\n"})
 	o.Maint("release", "h", "i").Is(t, cmdtest.Printed{
 		Out: "node/h was not asked for by " + cmdtest.Jane + "\nnode/i was not asked for by " + cmdtest.Jane + "\n",
-		Err: "node/h stays cordoned for plan shop/roll: the next run goes on with it, or 'kubectl uncordon h'\n" +
-			"node/h stays cordoned for plan shop/gone, which does not exist any more: nobody else uncordons it; 'kubectl uncordon h' does once it is given back by plan shop/roll\n" +
+		Err: "node/h stays cordoned for plan shop/roll: the next run goes on with it\n" +
+			"node/h stays cordoned for plan shop/gone, which does not exist any more: nobody else uncordons it; see 'kubectl maint why node/h'\n" +
 			"node/i stays cordoned for plan shop/roll of another cluster: the agent there uncordons it\n" +
 			"node/i stays cordoned for plan shop/gone, which does not exist any more: nobody else uncordons it; 'kubectl uncordon i' does once it is given back by plan shop/roll of another cluster\n",
 	})
@@ -356,7 +361,7 @@ func TestReleaseTakesTheRequestBack(t *testing.T) {
 	o.Maint("release", "f").Is(t, cmdtest.Printed{Code: 0, Out: "node/f was not asked for by " + cmdtest.Jane + "\n", Err: "node/f stays cordoned for plan shop/roll of another cluster: the agent there uncordons it\n"})
 	o.Maint("release", "b", "c", "d", "e").Is(t, cmdtest.Printed{
 		Code: 0, Out: "node/b released by " + cmdtest.Jane + "; still asked for by gpu\nnode/c was not asked for by " + cmdtest.Jane + "; it is by gpu\nnode/d was not asked for by " + cmdtest.Jane + "\nnode/e released by " + cmdtest.Jane + "\n",
-		Err: "node/d stays cordoned for plan shop/roll: the next run goes on with it, or 'kubectl uncordon d'\nnode/e stays cordoned: it was so before; 'kubectl uncordon e' opens it\n",
+		Err: "node/d stays cordoned for plan shop/roll: the next run goes on with it; see 'kubectl maint why node/d'\nnode/e stays cordoned: it was so before; 'kubectl uncordon e' opens it\n",
 	})
 	o.Has("b", map[string]string{annotations.RequestPrefix + "gpu": ""})
 	o.Told(map[string]func(){"node a: being released": func() {
@@ -367,6 +372,15 @@ func TestReleaseTakesTheRequestBack(t *testing.T) {
 	})
 	o.Maint("release", "--all").Is(t, cmdtest.Printed{Code: 0, Out: cmdtest.Jane + " asks for no node\n", Err: ""})
 	o.Maint("release", "--all", "--requestor", "gpu", "--dry-run").Is(t, cmdtest.Printed{Code: 0, Out: "node/b released by gpu (dry run)\nnode/c released by gpu (dry run)\n", Err: ""})
+}
+
+func TestReleaseNamesTheClusterInWhatUncordons(t *testing.T) {
+	prod := func(ctx context.Context, c *factory.Factory, args []string) int {
+		c.ClusterFlags = "--context prod"
+		return cmd.Run(ctx, c, args)
+	}
+	o := cmdtest.NewCluster(t, prod, cmdtest.Agent(), cmdtest.Node("a", cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.CordonedFor(nodes.Cordon{By: []string{cmdtest.Jane}, Before: true})))
+	o.Maint("release", "a").Is(t, cmdtest.Printed{Out: "node/a released by " + cmdtest.Jane + "\n", Err: "node/a stays cordoned: it was so before; 'kubectl --context prod uncordon a' opens it\n"})
 }
 
 func TestReleaseWithoutAnAgent(t *testing.T) {

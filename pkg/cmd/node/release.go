@@ -203,18 +203,24 @@ func (o *releaseOptions) stays(ctx context.Context, k *factory.Cluster, n nodes.
 			plans = append(plans, nodes.ClaimantName(by))
 		}
 	}
-	living := slices.Concat(elsewhere, plans)
+	stays := "node/" + n.Name + " stays cordoned"
+	uncordon, why := o.Suggest().Uncordon(n.Name), o.Suggest().Why("node/"+n.Name)
 	switch {
 	case len(elsewhere) > 0:
-		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned for %s: the agent there uncordons it\n", n.Name, strings.Join(living, ", "))
+		fmt.Fprintf(o.ErrOut, "%s for %s: the agent there uncordons it\n", stays, strings.Join(slices.Concat(elsewhere, plans), ", "))
+	case len(plans) > 0 && len(gone) > 0: // what its runs are at is not read here
+		fmt.Fprintf(o.ErrOut, "%s for %s: the next run goes on with it\n", stays, strings.Join(plans, ", "))
 	case len(plans) > 0:
-		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned for %s: the next run goes on with it, or 'kubectl uncordon %s'\n", n.Name, strings.Join(plans, ", "), n.Name)
+		fmt.Fprintf(o.ErrOut, "%s for %s: the next run goes on with it; see %s\n", stays, strings.Join(plans, ", "), why)
 	case len(gone) == 0 && n.Cordon.Before:
-		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned: it was so before; 'kubectl uncordon %s' opens it\n", n.Name, n.Name)
+		fmt.Fprintf(o.ErrOut, "%s: it was so before; %s opens it\n", stays, uncordon)
 	}
 	if len(gone) > 0 {
-		once := view.PrefixList(view.OnceGivenBack, living)
-		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned for %s, which does not exist any more: nobody else uncordons it; %s does%s\n", n.Name, strings.Join(view.ClaimantNames(gone), ", "), o.Suggest().Uncordon(n.Name), once)
+		hand := uncordon + " does" + view.PrefixList(view.OnceGivenBack, elsewhere)
+		if len(plans) > 0 { // one whose run failed gives nothing back
+			hand = "see " + why
+		}
+		fmt.Fprintf(o.ErrOut, "%s for %s, which does not exist any more: nobody else uncordons it; %s\n", stays, strings.Join(view.ClaimantNames(gone), ", "), hand)
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -40,9 +42,19 @@ func LeftCordoned(p view.Plan, list func() ([]*corev1.Node, error)) []nodes.Node
 	return out
 }
 
-// Beside are the others for whom a node is cordoned beside a plan, which an uncordon would stop: requests, and
-// other plans, since what their runs are at is not known here.
-func Beside(n nodes.Node, claimant string) []string {
-	use := view.NodeUse{Unseen: view.UnseenRuns{Some: true}}
-	return slices.DeleteFunc(use.AtWork(n), func(name string) bool { return name == nodes.ClaimantName(claimant) })
+// Uncordon is the command that uncordons a node which a run of a plan left cordoned, and whom it would stop before
+// they have given the node back. Beside other plans it is why, which looks at what their runs are at: one that
+// failed gives nothing back.
+func Uncordon(c remedy.Commands, n nodes.Node, claimant string) string {
+	if Shared(n, claimant) {
+		return c.Why("node/" + n.Name)
+	}
+	return c.Uncordon(n.Name) + view.PrefixList(view.OnceGivenBack, view.NodeUse{}.AtWork(n))
+}
+
+// Shared says whether a node is cordoned for other plans of this cluster, too.
+func Shared(n nodes.Node, claimant string) bool {
+	return slices.ContainsFunc(view.CordonedFor(n), func(by types.NamespacedName) bool {
+		return nodes.PlanClaimant(by.Namespace, by.Name) != claimant
+	})
 }

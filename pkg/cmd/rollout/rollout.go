@@ -77,7 +77,7 @@ func states(rec run.Record, seen map[string]nodes.Node, claimant string) map[str
 }
 
 func placeOf(n nodes.Node, item run.Item, claimant string, c remedy.Commands) Place {
-	uncordon := "'kubectl uncordon " + n.Name + "'" + view.PrefixList(view.OnceGivenBack, Beside(n, claimant))
+	uncordon := Uncordon(c, n, claimant)
 	at := slices.IndexFunc(n.Asked, func(a nodes.Asked) bool { return !a.Gone && a.Status != nil && a.Status.Phase.Holds() })
 	switch {
 	case at >= 0:

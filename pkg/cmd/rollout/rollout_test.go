@@ -52,7 +52,8 @@ func TestWhoTakesThePlacesOfARolloutAndWhatFreesEach(t *testing.T) {
 		stuck bool
 	}{
 		{"a failed node and a requestor that is Ready", []run.Item{a, b, c}, []*corev1.Node{failed, cmdtest.Node("b", held("gpu")...), cmdtest.Node("c")}, "a (its steps failed), b (requestor gpu has it (Ready))", "'kubectl uncordon a', or 'kubectl maint release b --requestor gpu'", true},
-		{"a failed node that another plan has, too", []run.Item{a, b, c}, []*corev1.Node{cmdtest.Node("a", cordoned(claimant, "plan:shop/other")), cmdtest.Node("b", held("gpu")...), cmdtest.Node("c")}, "a (its steps failed), b (requestor gpu has it (Ready))", "'kubectl uncordon a' once it is given back by plan shop/other, or 'kubectl maint release b --requestor gpu'", true},
+		{"a failed node that another plan has, too", []run.Item{a, b, c}, []*corev1.Node{cmdtest.Node("a", cordoned(claimant, "plan:shop/other")), cmdtest.Node("b", held("gpu")...), cmdtest.Node("c")}, "a (its steps failed), b (requestor gpu has it (Ready))", "'kubectl maint why node/a', or 'kubectl maint release b --requestor gpu'", true},
+		{"a failed node that another cluster has, too", []run.Item{a, b, c}, []*corev1.Node{cmdtest.Node("a", cordoned(claimant, nodes.PlanElsewhere("shop", "roll", "7b"))), cmdtest.Node("b", held("gpu")...), cmdtest.Node("c")}, "a (its steps failed), b (requestor gpu has it (Ready))", "'kubectl uncordon a' once it is given back by plan shop/roll of another cluster, or 'kubectl maint release b --requestor gpu'", true},
 		{"what somebody cordoned", []run.Item{a, b, c}, []*corev1.Node{failed, cmdtest.Node("b", unschedulable), cmdtest.Node("c")}, "a (its steps failed), b (somebody cordoned it)", "'kubectl uncordon a', or 'kubectl uncordon b'", true},
 		{"another plan's node comes back", []run.Item{a, b, c}, []*corev1.Node{failed, cmdtest.Node("b", cordoned("plan:shop/other")), cmdtest.Node("c")}, "a (its steps failed), b (plan shop/other has it)", "'kubectl uncordon a'", false},
 		{"two that are not Ready", []run.Item{a, b, c}, []*corev1.Node{cmdtest.Node("a", notReady), cmdtest.Node("b", notReady), cmdtest.Node("c")}, "a (it is not Ready), b (it is not Ready)", "it goes on by itself when one of them comes back", false},
@@ -77,6 +78,16 @@ func TestWhoTakesThePlacesOfARolloutAndWhatFreesEach(t *testing.T) {
 				t.Errorf("%+v: %q, %q", full, full[0].Said(r), full[0].Remedy())
 			}
 		})
+	}
+}
+
+func TestWhatFreesAPlaceNamesTheCluster(t *testing.T) {
+	r := rolls(run.Item{Name: "a", Phase: run.StepFailed}, run.Item{Name: "b"}, run.Item{Name: "c"})
+	fleet := []*corev1.Node{cmdtest.Node("a", cordoned(claimant)), cmdtest.Node("b", unschedulable), cmdtest.Node("c")}
+	full := rollout.Of(r, fleet, cmdtest.Now().Add(time.Second), remedy.Commands{Name: "kubectl maint", Namespace: "shop", ClusterFlags: "--context prod"})
+	const want = "'kubectl --context prod uncordon a', or 'kubectl --context prod uncordon b'"
+	if len(full) != 1 || full[0].Remedy() != want {
+		t.Errorf("%+v", full)
 	}
 }
 

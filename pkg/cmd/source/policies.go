@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
@@ -133,6 +134,26 @@ func (b Resolver) PlanGate(c *factory.Factory, agent factory.AgentState, cm *cor
 
 func (b Resolver) planGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap, spec plan.Spec) (gate *schedule.Gate, gated bool) {
 	return b.documentGate(c, agent.In(cm.Namespace), cm, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies))
+}
+
+// RunGate is the gate that the agent asks for a run of a plan, by the rules of PlanGate: with the policies that the
+// plan had when the run was made, and for one that runs outside of its window, or has begun and does not wait for
+// windows, what its namespace restricts alone. nil: nothing is known to restrict it.
+func (b Resolver) RunGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap, r run.Run, begun bool) *schedule.Gate {
+	own := !r.Request.OutsideWindow && (!begun || r.Spec.OnWindowClose == plan.CloseWait)
+	q := annotations.Intent(cm.Annotations).Query(cm.Namespace, r.Spec.Policies).For(!own)
+	gate, _ := b.documentGate(c, agent.In(cm.Namespace), cm, q)
+	if own || !b.asked[cm.Namespace] {
+		return gate
+	}
+	if said, told := b.frozen[cm.Namespace]; told { // what the agent published is of the plan, and opens with its policies
+		b.PutNamespace(cm.Namespace, said)
+		return b.Gate(q)
+	}
+	if !gate.Verdict(c.Now()).Cause.Namespace {
+		return nil
+	}
+	return gate
 }
 
 // NodeGate is the gate of a node, by the rules of PlanGate. For a requested node, the agent

@@ -113,7 +113,8 @@ func TestWhyOfAPlanWhoseRunLeftNodesCordoned(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	o.Become("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll", "plan:shop/roll"}}))
-	o.Maint("why", "roll").Is(t, cmdtest.Printed{Out: "nothing is in the way\n" + left + " once it is given back by plan ops/roll\n" + asks})
+	shared := strings.Replace(left, ", or 'kubectl uncordon a'", "; see 'kubectl maint why node/a'", 1)
+	o.Maint("why", "roll").Is(t, cmdtest.Printed{Out: "nothing is in the way\n" + shared + "\n" + asks})
 	o.Forbids("list", "nodes", "")
 	o.Maint("why", "roll").Is(t, cmdtest.Printed{Out: "nothing is in the way\n" + asks})
 }

@@ -176,7 +176,11 @@ func mayMove(spec plan.Spec) bool {
 func (o *whyOptions) leftCordoned(ctx context.Context, k *factory.Cluster, p view.Plan, v print.Printer) []string {
 	var out []string
 	for _, n := range rollout.LeftCordoned(p, func() ([]*corev1.Node, error) { return k.Nodes(ctx, "") }) {
-		out = append(out, fmt.Sprintf("node %s is left cordoned for it since %s: its next run goes on with the node, or %s", n.Name, v.When(n.Cordon.At), v.Uncordon(n.Name, rollout.Beside(n, nodes.PlanClaimant(p.Object.Namespace, p.Object.Name)))))
+		claimant, link := nodes.PlanClaimant(p.Object.Namespace, p.Object.Name), ", or "
+		if rollout.Shared(n, claimant) {
+			link = "; see "
+		}
+		out = append(out, fmt.Sprintf("node %s is left cordoned for it since %s: its next run goes on with the node%s%s", n.Name, v.When(n.Cordon.At), link, rollout.Uncordon(v.Suggest(), n, claimant)))
 	}
 	return out
 }
