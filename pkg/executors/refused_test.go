@@ -272,6 +272,9 @@ func TestTheRoomOfAPass(t *testing.T) {
 	if nobody.Release(); nobody.Holds() || nobody.Namespace() != "" {
 		t.Error("of a pass without one")
 	}
+	if of := executors.ReservationOf(executors.WithNamespace(t.Context(), "shop")); of.Holds() || of.Namespace() != "shop" {
+		t.Errorf("of work for a namespace: %v", of)
+	}
 	g := &guest{}
 	executors.ReservationOf(executors.WithReservation(t.Context(), g)).Release()
 	if !g.out {

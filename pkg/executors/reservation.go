@@ -26,11 +26,18 @@ func ReservationOf(ctx context.Context) Reservation {
 	if r, is := ctx.Value(reservationKey{}).(Reservation); is {
 		return r
 	}
-	return noReservation{}
+	return holdsNothing("")
 }
 
-type noReservation struct{}
+// WithNamespace is the context of work that is no pass of a step: what it reads of others counts for a
+// namespace, and nothing of it is reserved.
+func WithNamespace(ctx context.Context, namespace string) context.Context {
+	return WithReservation(ctx, holdsNothing(namespace))
+}
 
-func (noReservation) Namespace() string { return "" }
-func (noReservation) Release()          {}
-func (noReservation) Holds() bool       { return false }
+// holdsNothing is the reservation of a namespace that never takes any.
+type holdsNothing string
+
+func (n holdsNothing) Namespace() string { return string(n) }
+func (holdsNothing) Release()            {}
+func (holdsNothing) Holds() bool         { return false }

@@ -27,7 +27,7 @@ type health struct {
 // after a restart it is asked anew.
 func (c *Controller) check(ctx context.Context, k types.NamespacedName, spec hibernate.Spec, cycle string) (health, error) {
 	out := health{cycle: cycle, healthy: true}
-	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	ctx, cancel := context.WithTimeout(executors.WithNamespace(ctx, k.Namespace), passTimeout)
 	defer cancel()
 	account := client.Account{Namespace: k.Namespace, Name: spec.Account()}
 	clients, err := c.Clients.Accounts.Clients(account, "")

@@ -154,7 +154,7 @@ type look struct {
 // operate looks at a target's resources, writes down what is about to be touched, and has
 // it done. err is what went wrong in our world.
 func (c *Controller) operate(work context.Context, k types.NamespacedName, from *stored, r *hibernate.Record) (l look, err error) {
-	ctx, cancel := context.WithTimeout(work, passTimeout)
+	ctx, cancel := context.WithTimeout(executors.WithNamespace(work, k.Namespace), passTimeout)
 	defer cancel()
 	sleeper, known := c.Executors.Sleepers[r.Executor]
 	target, found := targetOf(*r)

@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/restoredata"
@@ -256,7 +257,7 @@ func (c *Controller) selected(ctx context.Context, k types.NamespacedName, r hib
 	if err != nil || failure != "" {
 		return cmp.Or(failure, fmt.Sprint(err))
 	}
-	seen, err := sleeper.Observe(ctx, call)
+	seen, err := sleeper.Observe(executors.WithNamespace(ctx, k.Namespace), call)
 	if err != nil {
 		return said(call, err.Error(), err)
 	}

@@ -349,7 +349,10 @@ func (w *world) ledger(want ...string) {
 type checks struct{ world *world }
 
 // Pass is executors.Executor's.
-func (c checks) Pass(context.Context, executors.Call) executors.Outcome {
+func (c checks) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	if got := executors.ReservationOf(ctx).Namespace(); got != call.Plan.Namespace {
+		c.world.Errorf("what a health check reads counts for namespace %q", got)
+	}
 	if sick, _ := c.world.sick.Load().(string); sick != "" {
 		return executors.Outcome{State: executors.NotYet, Message: sick}
 	}
@@ -444,6 +447,9 @@ func replicasOf(before json.RawMessage) string {
 // Observe is executors.Sleeper's.
 func (b *beds) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
 	defer b.hasLooked(call.Operation)
+	if got := executors.ReservationOf(ctx).Namespace(); got != call.Plan.Namespace {
+		b.world.Errorf("what a look reads counts for namespace %q", got)
+	}
 	b.mu.Lock()
 	b.calls = append(b.calls, call)
 	hangs := b.hangs == call.Target

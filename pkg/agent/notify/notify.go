@@ -199,6 +199,10 @@ func (h *Notifier) send(ctx context.Context, n message, sink string) {
 		h.results.WithLabelValues("sent").Inc()
 		return
 	}
-	h.results.WithLabelValues("failed").Inc()
+	result := "failed"
+	if out.State == executors.NotYet && out.Reason == "Quota" { // nothing is kept for later: by then it is no news
+		result = "dropped"
+	}
+	h.results.WithLabelValues(result).Inc()
 	h.Log.Warn("a notification was not sent", "about", n.about.String(), "run", n.run, "what", string(n.on), "sink", sink, "reason", out.Reason, "message", out.Message)
 }

@@ -156,6 +156,16 @@ func TestEverySinkIsToldAlsoWhenOneFails(t *testing.T) {
 	}
 }
 
+func TestWhatIsBeyondTheQuotaOfItsNamespaceIsDropped(t *testing.T) {
+	c := &fakeExecutor{answer: executors.Outcome{State: executors.NotYet, Reason: "Quota"}}
+	h := newTestNotifier(c, sinksOf(agentconfig.NotifyRunFailed), false)
+	h.enqueue(message{on: agentconfig.NotifyRunFailed, about: types.NamespacedName{Namespace: "shop", Name: "orders"}})
+	runUntil(t, h, "dropped", 2)
+	if got := counted(t, h, "failed"); got != 0 || len(c.told) != 2 {
+		t.Errorf("%v count as failed, of %d", got, len(c.told))
+	}
+}
+
 func TestNewsNeverWait(t *testing.T) {
 	h := newTestNotifier(&fakeExecutor{}, sinksOf(agentconfig.NotifyRunFailed), false)
 	for i := range queueLength + 3 {

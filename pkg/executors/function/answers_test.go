@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -167,26 +168,71 @@ func TestAPipelineOfLargeAnswersKeepsOne(t *testing.T) {
 	}
 }
 
+// dense is an answer whose fields take more than its bytes do: two of them are more than a namespace has
+// room for.
+func dense(t *testing.T) functiontest.Function {
+	t.Helper()
+	return said(&fnv1.RunFunctionResponse{Output: fields(t, `{"list": [`+strings.TrimSuffix(strings.Repeat("0,", 15_000), ",")+`]}`)})
+}
+
 // The fields of an answer take more than its bytes do.
 func TestAnAnswerOfManyFieldsIsALargeOne(t *testing.T) {
-	dense := functiontest.Serve(t, said(&fnv1.RunFunctionResponse{Output: fields(t, `{"list": [`+strings.TrimSuffix(strings.Repeat("0,", 15_000), ",")+`]}`)}))
-	called := make(chan struct{})
-	hangs := functiontest.Serve(t, func(ctx context.Context, _ *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+	many, called, release := functiontest.Serve(t, dense(t)), make(chan struct{}), make(chan struct{})
+	hangs := functiontest.Serve(t, func(context.Context, *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 		close(called)
-		<-ctx.Done()
-		return nil, ctx.Err()
+		<-release
+		return &fnv1.RunFunctionResponse{}, nil
 	})
 	answers := function.NewAnswers()
-	first := pipelineOf(dense, hangs) // it has the place for large answers until its end
-	pipeline(first).Functions[1].Timeout = &document.Duration{Duration: 2 * time.Second}
+	first := pipelineOf(many, hangs) // it has the place for large answers until its end
+	pipeline(first).Functions[0].Timeout = &document.Duration{Duration: time.Minute}
+	pipeline(first).Functions[1].Timeout = &document.Duration{Duration: time.Minute} // 30 s, as an answer before was large
 	var all sync.WaitGroup
 	all.Go(func() {
-		ends(t, function.Pipeline{Answers: answers}.Pass(t.Context(), first), executors.Failed, false, "Timeout", "function b")
+		ends(t, function.Pipeline{Answers: answers}.Pass(t.Context(), first), executors.Done, false, "")
 	})
 	<-called
-	second := callOf(dense)
-	props(second).Timeout = &document.Duration{Duration: 500 * time.Millisecond}
-	ends(t, function.Runner{Answers: answers}.Pass(t.Context(), second), executors.Failed, false, "Timeout", "its answer is large, and within 500ms there was no room for it")
+	second := callOf(many)
+	props(second).Timeout = &document.Duration{Duration: 3 * time.Second}
+	ends(t, function.Runner{Answers: answers}.Pass(t.Context(), second), executors.Failed, false, "Timeout", "its answer is large, and within 3s there was no room for it")
+	close(release)
 	all.Wait()
+	props(second).Timeout = &document.Duration{Duration: time.Minute}
 	ends(t, function.Runner{Answers: answers}.Pass(t.Context(), second), executors.Done, false, "")
+}
+
+// A step that has the place for large answers is cut short for others, and says so.
+func TestAPipelineThatIsCutShortForALargeAnswerSaysSo(t *testing.T) {
+	for name, c := range map[string]struct {
+		before time.Duration // until the first function answers
+		says   string
+	}{
+		"between two functions": {4 * time.Minute, "function b at b.example.org:9443: not called: an answer before was large, so the functions of this step may take 3m0s in all"},
+		"in a call":             {0, "function b at b.example.org:9443: no answer within 30s (a call may take no longer here: an answer before was large)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				many := dense(t)
+				a := functiontest.ServeInMemory(t, func(ctx context.Context, r *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+					time.Sleep(c.before)
+					return many(ctx, r)
+				})
+				b := functiontest.ServeInMemory(t, func(ctx context.Context, _ *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				})
+				call := pipelineOf("a.example.org:9443", "b.example.org:9443")
+				for i := range pipeline(call).Functions {
+					pipeline(call).Functions[i].Timeout = &document.Duration{Duration: 5 * time.Minute}
+				}
+				call.Clients.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+					return map[bool]func(context.Context, string, string) (net.Conn, error){true: a, false: b}[address == "a.example.org:9443"](ctx, network, address)
+				}
+				out := function.Pipeline{Answers: function.NewAnswers()}.Pass(t.Context(), call)
+				if ends(t, out, executors.Failed, false, "Timeout"); out.Message != c.says {
+					t.Errorf("it says %q, want %q", out.Message, c.says)
+				}
+			})
+		})
+	}
 }

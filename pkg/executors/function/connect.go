@@ -206,7 +206,7 @@ func (c *conversation) once(ctx context.Context, l *line) (*fnv1.RunFunctionResp
 		return nil, &api.Refused{Outcome: executors.Fail("Timeout", "%s: no time is left to call it: what came before took all that a step may take at once", c)}
 	}
 	limit := c.patience(ctx)
-	one, cancel := context.WithTimeout(ctx, limit)
+	one, cancel := context.WithTimeout(ctx, limit.Duration)
 	defer cancel()
 	c.room.begin(cancel)
 	defer c.room.end()
@@ -241,25 +241,50 @@ func (c *conversation) invoke(ctx context.Context, l *line) (header metadata.MD,
 	return header, nil, err
 }
 
+// limit is how long a call may take, and why no longer where its timeout is.
+type limit struct {
+	time.Duration
+	why string
+}
+
+// String is fmt.Stringer's.
+func (l limit) String() string {
+	if l.why == "" {
+		return l.Duration.String()
+	}
+	return l.Duration.String() + " (a call may take no longer here: " + l.why + ")"
+}
+
 // patience is the limit for one call. It ends a moment before the pass does: a function that is too
 // slow then fails the attempt, and does not begin the same pass forever.
-func (c *conversation) patience(ctx context.Context) time.Duration {
-	limit := c.props.Timeout.Or(DefaultTimeout)
-	if executors.ReservationOf(ctx).Holds() || c.room.holds() {
-		limit = min(limit, heavyTimeout)
+func (c *conversation) patience(ctx context.Context) limit {
+	out := limit{Duration: c.props.Timeout.Or(DefaultTimeout)}
+	if why := c.heavy(ctx); why != "" && out.Duration > heavyTimeout {
+		out = limit{heavyTimeout, why}
 	}
 	if end, bounded := ctx.Deadline(); bounded {
-		if left := time.Until(end) - time.Second; left > 0 && left < limit {
-			return left.Round(time.Millisecond)
+		if left := time.Until(end) - time.Second; left > 0 && left < out.Duration {
+			return limit{Duration: left.Round(time.Millisecond)}
 		}
 	}
-	return limit
+	return out
+}
+
+// heavy says why others wait for what this pass holds; empty: they do not.
+func (c *conversation) heavy(ctx context.Context) string {
+	switch {
+	case executors.ReservationOf(ctx).Holds():
+		return "much was read for this step"
+	case c.room.holds():
+		return "an answer before was large"
+	}
+	return ""
 }
 
 // failed is the outcome of a call without an answer. A server that runs out of something says so
 // before it answers; once an answer has begun, ResourceExhausted is our own code for an answer that
 // is too large.
-func (c *conversation) failed(l *line, err error, begun bool, limit time.Duration) executors.Outcome {
+func (c *conversation) failed(l *line, err error, begun bool, patience limit) executors.Outcome {
 	answered := status.Convert(err)
 	code, text := answered.Code(), c.mask.Text(answered.Message())
 	at, trouble := l.trouble.last()
@@ -269,11 +294,11 @@ func (c *conversation) failed(l *line, err error, begun bool, limit time.Duratio
 	case errors.As(trouble, &refusal):
 		return executors.Refuse("Outbound", "%s: %s", c, refusal.Refused())
 	case crowded:
-		return executors.Fail("Timeout", "%s: its answer is large, and within %s there was no room for it beside those of other steps", c, limit)
+		return executors.Fail("Timeout", "%s: its answer is large, and within %s there was no room for it beside those of other steps", c, patience)
 	case slow:
 		return executors.Fail("Timeout", "%s: its answer is large, and did not arrive within %s", c, heavyTimeout)
 	case code == codes.DeadlineExceeded:
-		return executors.Fail("Timeout", "%s: no answer within %s", c, limit)
+		return executors.Fail("Timeout", "%s: no answer within %s", c, patience)
 	case code == codes.Unavailable && trouble != nil && at == "TLS":
 		return executors.Fail("TLS", "%s: no secure connection: %s%s", c, trouble, c.adviceOnTLS(trouble))
 	case code == codes.Unavailable && trouble != nil:

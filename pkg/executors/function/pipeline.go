@@ -117,8 +117,8 @@ func (l chain) hold(ctx context.Context) executors.Outcome {
 	var all answer
 	begun := time.Now()
 	for _, c := range l.functions {
-		if (executors.ReservationOf(ctx).Holds() || c.room.holds()) && time.Since(begun) > heavyPipeline {
-			out := executors.Fail("Timeout", "%s: not called: much was read for this step, so its functions may take %s in all", c, heavyPipeline)
+		if why := c.heavy(ctx); why != "" && time.Since(begun) > heavyPipeline {
+			out := executors.Fail("Timeout", "%s: not called: %s, so the functions of this step may take %s in all", c, why, heavyPipeline)
 			out.Outputs = all.outputs
 			return out
 		}

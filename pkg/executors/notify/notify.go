@@ -72,7 +72,7 @@ func (n Notifier) Pass(ctx context.Context, call executors.Call) executors.Outco
 	if wait := n.wait(call, name); wait > 0 {
 		return executors.Outcome{
 			State: executors.NotYet, Reason: "Quota", WakeAt: call.Now.Add(wait),
-			Message: fmt.Sprintf("sink %s: namespace %s has sent %d messages; the next may go in %s", name, call.Plan.Namespace, quotaAtOnce, wait.Round(time.Second)),
+			Message: fmt.Sprintf("sink %s: %s; the next may go in %s", name, sentOf(call), wait.Round(time.Second)),
 		}
 	}
 	switch err := n.sender.send(ctx, call.Clients.Fence, urls[name], messageOf(call, p)); {
@@ -93,13 +93,26 @@ func (n Notifier) Pass(ctx context.Context, call executors.Call) executors.Outco
 	return m.end(b)
 }
 
-// wait is how long a message has to wait for its namespace's quota. The agent's own have none: what
-// the steps of a namespace send must not keep what the agent says of it from anybody.
+// wait is how long a message has to wait for its namespace's quota. What the agent itself says of a
+// namespace has another one: the steps there must not keep it from anybody, and runs that fail in a loop
+// must not flood a sink either. What it says of the cluster has none.
 func (n Notifier) wait(call executors.Call, sink string) time.Duration {
-	if call.Own {
+	of := call.Plan.Namespace
+	if call.Own && of == "" {
 		return 0
 	}
-	return n.quota.take(call.Plan.Namespace, sink, call.Now)
+	if call.Own {
+		of = "own/" + of
+	}
+	return n.quota.take(of, sink, call.Now)
+}
+
+// sentOf says what has used up a message's quota.
+func sentOf(call executors.Call) string {
+	if call.Own {
+		return fmt.Sprintf("the agent has sent %d messages about namespace %s", quotaAtOnce, call.Plan.Namespace)
+	}
+	return fmt.Sprintf("namespace %s has sent %d messages", call.Plan.Namespace, quotaAtOnce)
 }
 
 // recall reads what earlier passes did. Failures of another attempt are tried again; what was sent

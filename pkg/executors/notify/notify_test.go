@@ -287,7 +287,7 @@ func TestNoStepTakesThePlacesOfTheAgentsOwnMessages(t *testing.T) {
 		}
 	})
 	n := New()
-	n.sender.patience = 100 * time.Millisecond
+	patience := n.sender.patience
 	send := func(own bool) executors.Outcome {
 		call := callFor(&plan.NotificationProperties{Message: "hello", Sinks: []string{"ops"}}, map[string]string{"ops": desk.sink("/")})
 		call.Own = own
@@ -296,6 +296,7 @@ func TestNoStepTakesThePlacesOfTheAgentsOwnMessages(t *testing.T) {
 	fillsUp := func(own bool) {
 		t.Helper()
 		hangs.Store(true)
+		n.sender.patience = 100 * time.Millisecond
 		for i := range atOnce + 1 {
 			want := map[bool]string{true: "no answer within", false: "has not answered 4 earlier messages"}[i < atOnce]
 			if out := send(own); out.State != executors.Failed || !strings.Contains(out.Message, want) {
@@ -303,6 +304,7 @@ func TestNoStepTakesThePlacesOfTheAgentsOwnMessages(t *testing.T) {
 			}
 		}
 		hangs.Store(false)
+		n.sender.patience = patience
 	}
 	fillsUp(false)
 	for range 2 * atOnce {

@@ -10,7 +10,7 @@ import (
 const (
 	// quotaAtOnce is how many messages a namespace may send to a sink in a burst, and quotaEvery
 	// the pause before each further one: a plan that runs in a loop must not flood a channel that
-	// others use. The numbers are guesses.
+	// others use. The agent may send as many about the namespace. The numbers are guesses.
 	quotaAtOnce = 20
 	quotaEvery  = 30 * time.Second
 	// quotaKept is how many pairs of namespace and sink are remembered before those with their

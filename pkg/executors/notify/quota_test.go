@@ -45,33 +45,41 @@ func TestANamespaceSendsASinkSoManyMessages(t *testing.T) {
 	}
 }
 
-// What the agent itself says of a namespace waits behind nothing that its steps send, and neither does
-// what it says of nodes.
-func TestTheAgentsOwnMessagesHaveNoQuota(t *testing.T) {
+// What the agent itself says of a namespace waits behind nothing that its steps send, and is no more than
+// they may send. What it says of nodes has no quota.
+func TestTheAgentsOwnMessagesHaveAQuotaOfTheirOwn(t *testing.T) {
 	d := newDesk(t, nil)
 	n := New()
-	send := func(namespace string, own bool) executors.Outcome {
+	send := func(namespace string, own bool, at time.Duration) executors.Outcome {
 		call := callFor(&plan.NotificationProperties{Message: "again", Sinks: []string{"ops"}}, map[string]string{"ops": d.sink("/ops")})
-		call.Plan.Namespace, call.Own = namespace, own
+		call.Plan.Namespace, call.Own, call.Now = namespace, own, call.Now.Add(at)
 		return run(t, n, &call)
 	}
-	for i := range quotaAtOnce {
-		if out := send("shop", false); out.State != executors.Done {
-			t.Fatalf("message %d: %+v", i, out)
-		}
-	}
-	for _, namespace := range []string{"shop", ""} {
-		for i := range quotaAtOnce + 1 {
-			if out := send(namespace, true); out.State != executors.Done {
-				t.Fatalf("the agent's message %d of %q: %+v", i, namespace, out)
+	for _, own := range []bool{false, true} {
+		for i := range quotaAtOnce {
+			if out := send("shop", own, 0); out.State != executors.Done {
+				t.Fatalf("message %d, the agent's own %t: %+v", i, own, out)
 			}
 		}
 	}
-	if out := send("shop", false); out.State != executors.NotYet || out.Reason != "Quota" {
+	for i := range quotaAtOnce + 1 {
+		if out := send("", true, 0); out.State != executors.Done {
+			t.Fatalf("the agent's message %d of nodes: %+v", i, out)
+		}
+	}
+	if out := send("shop", true, 10*time.Second); out.State != executors.NotYet || out.Reason != "Quota" || out.Message != "sink ops: the agent has sent 20 messages about namespace shop; the next may go in 20s" {
+		t.Errorf("one more of the agent: %+v", out)
+	}
+	if out := send("shop", false, 0); out.State != executors.NotYet || out.Reason != "Quota" {
 		t.Errorf("one more of a step: %+v", out)
 	}
-	if out := send("market", false); out.State != executors.Done {
-		t.Errorf("one of another namespace: %+v", out)
+	for _, own := range []bool{false, true} {
+		if out := send("market", own, 0); out.State != executors.Done {
+			t.Errorf("one of another namespace: %+v", out)
+		}
+	}
+	if out := send("shop", true, quotaEvery); out.State != executors.Done {
+		t.Errorf("half a minute later: %+v", out)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/capacity"
+	machines "github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/ec2"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
@@ -227,6 +228,9 @@ func (a *account) DescribeInstances(ctx context.Context, in *ec2.DescribeInstanc
 	defer a.death.reached("DescribeInstances")()
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if aws.ToInt32(in.MaxResults) != machines.PageOf {
+		return nil, fmt.Errorf("a page of %d was asked for", aws.ToInt32(in.MaxResults))
 	}
 	ids := slices.Clone(in.Filters[0].Values)
 	if in.NextToken == nil {

@@ -56,7 +56,7 @@ func (s stops) look(ctx context.Context, groups []types.AutoScalingGroup) error 
 		ids = append(ids, capacity.Machines(capacity.Members(g))...)
 	}
 	for some := range slices.Chunk(ids, mostValues) {
-		in := &ec2.DescribeInstancesInput{Filters: []ec2types.Filter{{Name: aws.String("instance-id"), Values: some}}}
+		in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(machines.PageOf), Filters: []ec2types.Filter{{Name: aws.String("instance-id"), Values: some}}}
 		for pages := ec2.NewDescribeInstancesPaginator(s.api, in); pages.HasMorePages(); {
 			page, err := pages.NextPage(ctx)
 			if err != nil {

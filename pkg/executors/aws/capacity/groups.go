@@ -14,10 +14,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
 )
 
-// Limits of AWS for one request.
 const (
-	mostNames = 100
-	pageOf    = 100
+	mostNames = 100 // that one request may have
+	pageOf    = 25  // groups, with all their instances (a guess: of an answer no more than 4 MiB are read)
 )
 
 // Named are the Auto Scaling groups of some names that exist.

@@ -59,7 +59,7 @@ func TestGroupsAreReadToTheLastPage(t *testing.T) {
 	if got, err := Named(t.Context(), aws, []string{"a", "c", "e", "ghost"}); namesOf(got) != "a c e" || err != nil {
 		t.Errorf("%q %v", namesOf(got), err)
 	}
-	if diff := cmp.Diff([]string{"4 names, 100 at once", "4 names, 100 at once"}, aws.asked); diff != "" {
+	if diff := cmp.Diff([]string{"4 names, 25 at once", "4 names, 25 at once"}, aws.asked); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
 	many := make([]string, mostNames+1)
@@ -70,7 +70,7 @@ func TestGroupsAreReadToTheLastPage(t *testing.T) {
 	if got, err := Named(t.Context(), aws, many); namesOf(got) != "group-0 group-100" || err != nil {
 		t.Errorf("%q %v", namesOf(got), err)
 	}
-	if diff := cmp.Diff([]string{"100 names, 100 at once", "1 names, 100 at once"}, aws.asked); diff != "" {
+	if diff := cmp.Diff([]string{"100 names, 25 at once", "1 names, 25 at once"}, aws.asked); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
 	aws = &pages{groups: []string{"a", "b", "c"}, fails: 2}

@@ -94,6 +94,22 @@ func TestWhenAWSHasTooMuchToDoItIsNotAskedForEachInstance(t *testing.T) {
 	}
 }
 
+// Of a large answer no more than a part is read, so lists are asked for in small pages.
+func TestListsOfInstancesHaveSmallPages(t *testing.T) {
+	for name, s := range map[string]hibernate.CloudSelector{"by tags": {Tags: map[string]string{"room": "stg"}}, "by ids": {IDs: []string{"i-0", "i-1", "i-2"}}} {
+		t.Run(name, func(t *testing.T) {
+			a := newAccount()
+			for n := range 3 {
+				a.add(fmt.Sprintf("i-%d", n), running, "room=stg")
+			}
+			call := executors.SleepCall{Params: &hibernate.EC2Parameters{Selector: &s}, Operation: hibernate.Shutdown}
+			if list := due(t, a, call); len(list) != 3 || a.unbounded {
+				t.Errorf("%d are seen; a page of any size was asked for: %t", len(list), a.unbounded)
+			}
+		})
+	}
+}
+
 // A filter takes two hundred values, and one request is for fifty instances at most.
 func TestNoMoreInstancesAreAskedForAtOnceThanGoTogether(t *testing.T) {
 	a := newAccount()

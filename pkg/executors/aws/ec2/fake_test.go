@@ -30,6 +30,7 @@ type account struct {
 	asked     []string                           // each request that changes something
 	lists     string                             // the code with which lists are refused
 	values    []int                              // of how many ids each list is
+	unbounded bool                               // a list was asked for without the size of its pages
 }
 
 func newAccount() *account {
@@ -51,6 +52,7 @@ func (a *account) DescribeInstances(ctx context.Context, in *ec2.DescribeInstanc
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	a.unbounded = a.unbounded || aws.ToInt32(in.MaxResults) != PageOf
 	if a.lists != "" {
 		return nil, &smithy.GenericAPIError{Code: a.lists, Message: "You are not authorized to perform: ec2:DescribeInstances"}
 	}

@@ -18,6 +18,10 @@ import (
 // mostValues is how many values a filter of EC2 takes.
 const mostValues = 200
 
+// PageOf is how many instances a page of a list has (a guess): without a limit AWS answers with a thousand,
+// of up to 25 KB each, and of an answer no more than 4 MiB are read.
+const PageOf = 50
+
 // selected are the instances that a selector picks. AWS reads patterns in the values of its
 // filters, so its answer is compared again here.
 func selected(ctx context.Context, api API, s hibernate.CloudSelector) ([]types.Instance, error) {
@@ -59,7 +63,7 @@ func byID(ctx context.Context, api API, ids []string) ([]types.Instance, error) 
 // list reads all pages of a list.
 func list(ctx context.Context, api API, filters []types.Filter) ([]types.Instance, error) {
 	var out []types.Instance
-	for pages := ec2.NewDescribeInstancesPaginator(api, &ec2.DescribeInstancesInput{Filters: filters}); pages.HasMorePages(); {
+	for pages := ec2.NewDescribeInstancesPaginator(api, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(PageOf)}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("list instances: %w", effect.WithoutDetails(err))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
 )
@@ -33,6 +34,21 @@ func serve(t testing.TB, version string, f Function, options ...grpc.ServerOptio
 	if err != nil {
 		t.Fatal(err)
 	}
+	serveOn(t, listener, version, f, options...)
+	return listener.Addr().String()
+}
+
+// ServeInMemory serves a function without a network, as the bubbles of synctest need it, and gives what
+// dials it.
+func ServeInMemory(t testing.TB, f Function) func(ctx context.Context, network, address string) (net.Conn, error) {
+	t.Helper()
+	listener := bufconn.Listen(1 << 20)
+	serveOn(t, listener, "v1", f)
+	return func(ctx context.Context, _, _ string) (net.Conn, error) { return listener.DialContext(ctx) }
+}
+
+func serveOn(t testing.TB, listener net.Listener, version string, f Function, options ...grpc.ServerOption) {
+	t.Helper()
 	server := grpc.NewServer(options...)
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "apiextensions.fn.proto." + version + ".FunctionRunnerService",
@@ -41,7 +57,6 @@ func serve(t testing.TB, version string, f Function, options ...grpc.ServerOptio
 	}, f)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	return listener.Addr().String()
 }
 
 func handle(f any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // the order is gRPC's
