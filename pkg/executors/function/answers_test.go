@@ -204,24 +204,34 @@ func TestAnAnswerOfManyFieldsIsALargeOne(t *testing.T) {
 // A step that has the place for large answers is cut short for others, and says so.
 func TestAPipelineThatIsCutShortForALargeAnswerSaysSo(t *testing.T) {
 	for name, c := range map[string]struct {
-		before time.Duration // until the first function answers
-		says   string
+		before   time.Duration                     // until the first function answers
+		requires map[string]*fnv1.ResourceSelector // by the first function; nil: it gives a large answer
+		says     string
 	}{
-		"between two functions": {4 * time.Minute, "function b at b.example.org:9443: not called: an answer before was large, so the functions of this step may take 3m0s in all"},
-		"in a call":             {0, "function b at b.example.org:9443: no answer within 30s (a call may take no longer here: an answer before was large)"},
+		"between two functions":   {4 * time.Minute, nil, "function b at b.example.org:9443: not called: an answer before was large, so the functions of this step may take 3m0s in all"},
+		"after much was required": {4 * time.Minute, byName("many", 2), "function b at b.example.org:9443: not called: much was read for this step, so the functions of this step may take 3m0s in all"},
+		"in a call after that":    {0, byName("many", 2), "function b at b.example.org:9443: no answer within 30s (a call may take no longer here: much was read for this step)"},
+		"in a call":               {0, nil, "function b at b.example.org:9443: no answer within 30s (a call may take no longer here: an answer before was large)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				many := dense(t)
 				a := functiontest.ServeInMemory(t, func(ctx context.Context, r *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-					time.Sleep(c.before)
-					return many(ctx, r)
+					if c.requires == nil {
+						time.Sleep(c.before)
+						return many(ctx, r)
+					}
+					if len(r.GetRequiredResources()) == 0 { // later a call may take 30 s
+						time.Sleep(c.before)
+					}
+					return &fnv1.RunFunctionResponse{Requirements: &fnv1.Requirements{Resources: c.requires}}, nil
 				})
 				b := functiontest.ServeInMemory(t, func(ctx context.Context, _ *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				})
 				call := pipelineOf("a.example.org:9443", "b.example.org:9443")
+				withObjects(&call.Clients)
 				for i := range pipeline(call).Functions {
 					pipeline(call).Functions[i].Timeout = &document.Duration{Duration: 5 * time.Minute}
 				}

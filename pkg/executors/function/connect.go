@@ -215,9 +215,13 @@ func (c *conversation) once(ctx context.Context, l *line) (*fnv1.RunFunctionResp
 		return response, nil
 	}
 	if ctx.Err() != nil { // the agent is stopping: no failure
-		return nil, &api.Refused{Outcome: api.Again(c.call, "Interrupted", "%s: interrupted before its answer", c)}
+		return nil, c.interrupted()
 	}
 	return nil, &api.Refused{Outcome: c.failed(l, err, len(header) > 0, limit)}
+}
+
+func (c *conversation) interrupted() error {
+	return &api.Refused{Outcome: api.Again(c.call, "Interrupted", "%s: interrupted before its answer", c)}
 }
 
 // invoke sends the request once, or twice to a function that does not serve v1. What it serves is
@@ -273,7 +277,7 @@ func (c *conversation) patience(ctx context.Context) limit {
 // heavy says why others wait for what this pass holds; empty: they do not.
 func (c *conversation) heavy(ctx context.Context) string {
 	switch {
-	case executors.ReservationOf(ctx).Holds():
+	case executors.ReservationOf(ctx).Holds(), c.room.hasFetched():
 		return "much was read for this step"
 	case c.room.holds():
 		return "an answer before was large"

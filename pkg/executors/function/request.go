@@ -103,12 +103,12 @@ func (c *conversation) addCredentials(ctx context.Context) error {
 // request.
 func (c *conversation) seal() error {
 	c.request.Meta = nil
+	if size := proto.Size(c.request); size > MaxSize { // before there is a second one of it
+		return api.Refuse(executors.ReasonTooLarge, "%s cannot be asked: input, credentials, required objects and what is desired so far are %d bytes together, and %d are the most; require fewer objects", c, size, MaxSize)
+	}
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c.request)
 	if err != nil {
 		return api.Refuse(executors.ReasonInvalid, "%s cannot be asked: %s", c, err)
-	}
-	if len(b) > MaxSize {
-		return api.Refuse("TooLarge", "%s cannot be asked: input, credentials, required objects and what is desired so far are %d bytes together, and %d are the most; require fewer objects", c, len(b), MaxSize)
 	}
 	tag := sha256.New()
 	tag.Write([]byte(c.call.Plan.Namespace + "/" + c.call.IdempotencyKey() + "\n"))

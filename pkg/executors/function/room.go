@@ -57,6 +57,7 @@ type room struct {
 	taken, before         int64  // for the present answer, and for the one before, which the next request may hold
 	leave                 func() // gives the place of a large pass back; nil: it has none
 	crowded, slow, closed bool
+	fetched               bool               // the place is for what functions required
 	cancel                context.CancelFunc // of the present call
 	limit                 *time.Timer
 }
@@ -196,6 +197,29 @@ func (r *room) use(n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.left -= n
+}
+
+// fetch waits for n bytes of objects that a function requires. They count as part of the answer that
+// follows, so for one call longer than they are held.
+func (r *room) fetch(ctx context.Context, n int64) error {
+	had := r.holds()
+	err := r.spend(ctx, n)
+	if !had && r.holds() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.fetched = true
+	}
+	return err
+}
+
+// hasFetched says whether the pass has one of the places for large answers for what it has fetched.
+func (r *room) hasFetched() bool {
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fetched
 }
 
 // expect has the rest of an answer come within a time, or else its call is given up: room is not kept

@@ -132,6 +132,23 @@ func TestAnAnswerTakesRoomUntilTheNextIsThere(t *testing.T) {
 	isEmpty(t, a)
 }
 
+// What a function requires takes room until the answer to it is forgotten.
+func TestWhatWasFetchedTakesRoomWithTheNextAnswer(t *testing.T) {
+	a := NewAnswers()
+	r := a.open("shop")
+	for i, c := range []struct{ fetches, keeps int64 }{{0, 0}, {freeBytes + 2*roomChunk, 2 * roomChunk}, {0, 0}, {tenantBytes + roomChunk, tenantBytes}} {
+		if err := r.fetch(t.Context(), c.fetches); err != nil {
+			t.Fatal(err)
+		}
+		r.begin(func() {})
+		if r.end(); r.before != c.keeps || r.taken != 0 {
+			t.Errorf("call %d: %d bytes are taken, want %d", i, r.before, c.keeps)
+		}
+	}
+	r.close()
+	isEmpty(t, a)
+}
+
 func TestRoomIsNotKeptForAnAnswerThatDoesNotArrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := NewAnswers()
