@@ -137,16 +137,18 @@ func TestLargeAnswersOfOneNamespaceAreNotReadAllAtOnce(t *testing.T) {
 	}
 }
 
+// heap is how much memory is in use.
+func heap() int64 {
+	var m runtime.MemStats
+	for range 3 { // what is pooled goes with the second
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
 // What functions said before the last of a pipeline is not kept until its end.
 func TestAPipelineOfLargeAnswersKeepsOne(t *testing.T) {
-	heap := func() int64 {
-		var m runtime.MemStats
-		for range 3 { // what is pooled goes with the second
-			runtime.GC()
-		}
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
 	var last int64
 	text := fields(t, `{"text": "`+strings.Repeat("x", 1_900_000)+`"}`)
 	large := functiontest.Serve(t, said(&fnv1.RunFunctionResponse{Output: text, Context: text}))
@@ -165,6 +167,32 @@ func TestAPipelineOfLargeAnswersKeepsOne(t *testing.T) {
 		if diff := cmp.Diff(map[string]any{"truncated": true}, said); diff != "" && name != "t" {
 			t.Errorf("of %s it keeps %.200s", name, fmt.Sprint(said))
 		}
+	}
+}
+
+// What a step requires takes the memory of one copy, however many functions see it.
+func TestTheFunctionsOfAPipelineShareWhatTheStepRequires(t *testing.T) {
+	const values = 10_000 // of 80 bytes and more, once they are ready to be sent
+	var first, calls, saw atomic.Int64
+	endpoint := functiontest.Serve(t, func(_ context.Context, r *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+		saw.Add(int64(len(r.GetRequiredResources()["db"].GetItems())))
+		r.Reset() // this copy is the server's
+		if calls.Add(1) == 1 {
+			first.Store(heap())
+		}
+		return &fnv1.RunFunctionResponse{}, nil
+	})
+	call := pipelineOf(slices.Repeat([]string{endpoint}, plan.MaxFunctions)...)
+	required := object("ConfigMap", "shop", "a").Object
+	required["list"] = slices.Repeat([]any{true}, values)
+	call.Objects.Required = map[string][]map[string]any{"db": {required}}
+	before := heap()
+	ends(t, function.Pipeline{}.Pass(t.Context(), call), executors.Done, false, "")
+	if calls.Load() != plan.MaxFunctions || saw.Load() != plan.MaxFunctions {
+		t.Errorf("%d functions were called, and %d saw what the step requires", calls.Load(), saw.Load())
+	}
+	if taken := first.Load() - before; taken > 4*values*100 {
+		t.Errorf("before the first function answers, %d KiB are in use", taken>>10)
 	}
 }
 

@@ -55,7 +55,7 @@ type conversation struct {
 	mask    mask.Mask
 	secrets []string // that the mask is made of
 	request *fnv1.RunFunctionRequest
-	given   map[string]*fnv1.Resources // what it sees without asking
+	given   map[string]*fnv1.Resources // what it sees without asking, as all of its step do
 	room    *room                      // for the answers of the pass
 }
 

@@ -65,9 +65,13 @@ func (l chain) pass(ctx context.Context, call executors.Call) executors.Outcome 
 	}
 	room := l.answers.open(call.Plan.Namespace)
 	defer room.close()
+	shared, err := given(call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
 	var secrets []string
 	for _, c := range l.functions {
-		c.room = room
+		c.room, c.given = room, shared
 		if err := c.prepare(ctx); err != nil {
 			return api.Outcome(ctx, call, err)
 		}

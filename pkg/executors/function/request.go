@@ -24,7 +24,6 @@ const MaxSize = 4 << 20
 
 // prepare makes the request, reads the credentials, and finds out where the function is.
 func (c *conversation) prepare(ctx context.Context) error {
-	c.given = map[string]*fnv1.Resources{}
 	c.request = &fnv1.RunFunctionRequest{Observed: &fnv1.State{}, Desired: &fnv1.State{}}
 	if c.props.Input != nil {
 		input, err := structpb.NewStruct(c.props.Input)
@@ -33,16 +32,6 @@ func (c *conversation) prepare(ctx context.Context) error {
 		}
 		c.request.Input = input
 	}
-	for name, objects := range c.call.Objects.Required {
-		if err := c.give(name, objects...); err != nil {
-			return err
-		}
-	}
-	if c.call.Objects.Watched != nil {
-		if err := c.give(watchedName, c.call.Objects.Watched); err != nil {
-			return err
-		}
-	}
 	c.show(nil)
 	if err := c.addCredentials(ctx); err != nil {
 		return err
@@ -50,13 +39,23 @@ func (c *conversation) prepare(ctx context.Context) error {
 	return c.locate(ctx)
 }
 
-func (c *conversation) give(name string, objects ...map[string]any) error {
-	resources, err := toResources(objects)
-	if err != nil {
-		return api.Refuse(executors.ReasonInvalid, "required resource %q cannot be handed to a function: %s", name, err)
+// given is what the functions of a step see without asking. They share it: in the form in which it is
+// sent it takes many times its bytes.
+func given(call executors.Call) (map[string]*fnv1.Resources, error) {
+	all := map[string][]map[string]any{}
+	maps.Copy(all, call.Objects.Required)
+	if call.Objects.Watched != nil {
+		all[watchedName] = []map[string]any{call.Objects.Watched}
 	}
-	c.given[name] = resources
-	return nil
+	out := map[string]*fnv1.Resources{}
+	for name, objects := range all {
+		resources, err := toResources(objects)
+		if err != nil {
+			return nil, api.Refuse(executors.ReasonInvalid, "required resource %q cannot be handed to a function: %s", name, err)
+		}
+		out[name] = resources
+	}
+	return out, nil
 }
 
 func toResources(objects []map[string]any) (*fnv1.Resources, error) {
@@ -73,7 +72,8 @@ func toResources(objects []map[string]any) (*fnv1.Resources, error) {
 
 // show puts the objects into the request, under the present field name and the older one.
 func (c *conversation) show(found map[string]*fnv1.Resources) {
-	all := maps.Clone(c.given)
+	all := map[string]*fnv1.Resources{}
+	maps.Copy(all, c.given)
 	maps.Copy(all, found)
 	c.request.RequiredResources = all
 	c.request.ExtraResources = all // older functions know only this field
