@@ -185,6 +185,7 @@ func fillHeaders(ctx context.Context, call executors.Call, headers map[string]pl
 		}
 		into.Set(name, text)
 	}
+	executors.ReservationOf(ctx).Release() // of the Secrets: the server may take long
 	return secrets, nil
 }
 

@@ -303,3 +303,42 @@ func TestTheHeadersOfAStepAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// reserved is the reservation of a pass.
+type reserved struct{ held bool }
+
+func (r *reserved) Namespace() string { return "shop" }
+func (r *reserved) Release()          { r.held = false }
+func (r *reserved) Holds() bool       { return r.held }
+
+// A Secret may be a large response of the API server, and a server may take minutes to answer.
+func TestNothingIsReservedForASecretWhileAServerIsWaitedFor(t *testing.T) {
+	headers := map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &document.SecretKeyRef{Name: "hook", Key: "token"}}}
+	for name, pass := range map[string]func(context.Context, string, executors.Call){
+		"webhook": func(ctx context.Context, url string, call executors.Call) {
+			call.Properties = &plan.WebhookProperties{URL: url, Headers: headers}
+			Webhook{}.Pass(ctx, call)
+		},
+		"prometheus": func(ctx context.Context, url string, call executors.Call) {
+			call.Properties = &plan.PrometheusProperties{URL: url, Query: "up", Condition: "value > 0", Headers: headers}
+			Prometheus{}.Pass(ctx, call)
+		},
+		"silence": func(ctx context.Context, url string, call executors.Call) {
+			call.Properties = &plan.SilenceProperties{Alertmanager: url, Matchers: []plan.SilenceMatcher{{Name: "a", Value: "b"}}, Headers: headers}
+			Silence{}.Pass(ctx, call)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := &reserved{held: true}
+			s := newServer(t, func(nethttp.ResponseWriter, *nethttp.Request) {
+				if of.Holds() {
+					t.Error("the memory for the Secret is reserved while the server is waited for")
+				}
+			})
+			pass(executors.WithReservation(t.Context(), of), s.URL, callTo(nil))
+			if s.calls.Load() == 0 {
+				t.Error("nothing was sent")
+			}
+		})
+	}
+}
