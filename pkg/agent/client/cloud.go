@@ -21,6 +21,10 @@ const roleAnnotation = "eks.amazonaws.com/role-arn"
 // It is exchanged at once.
 const tokenSeconds = 600
 
+// maxKeys is how many bytes an access key may have with its session token (a guess: those of STS are
+// shorter than 4 KiB). Hundreds of them are kept at once.
+const maxKeys = 16 << 10
+
 // Cloud is an account of AWS as a plan's ServiceAccount reaches it. Nothing is asked of AWS
 // before credentials are needed. What they are kept under names the ServiceAccount by its
 // uid: the namespace may have been deleted and made again, for somebody else.
@@ -55,7 +59,11 @@ func (a *Impersonator) accessKeys(ctx context.Context, w Account, name string) (
 	if err != nil {
 		return executors.AccessKeys{}, a.noKeys(ctx, clients, w, name, err)
 	}
-	keys := executors.AccessKeys{ID: string(secret.Data["accessKeyId"]), Secret: string(secret.Data["secretAccessKey"]), Session: string(secret.Data["sessionToken"])}
+	id, key, session := secret.Data["accessKeyId"], secret.Data["secretAccessKey"], secret.Data["sessionToken"]
+	if n := len(id) + len(key) + len(session); n > maxKeys {
+		return executors.AccessKeys{}, noCredentials(executors.ReasonNoConnection, "the keys accessKeyId, secretAccessKey and sessionToken of the Secret %s have %d bytes together; at most %d are used", name, n, maxKeys)
+	}
+	keys := executors.AccessKeys{ID: string(id), Secret: string(key), Session: string(session)}
 	if keys.ID == "" || keys.Secret == "" {
 		return executors.AccessKeys{}, noCredentials(executors.ReasonNoConnection, "the Secret %s lacks accessKeyId or secretAccessKey", name)
 	}

@@ -29,6 +29,11 @@ func TestCredentialsThatAreRefusedSayWhoLacksWhat(t *testing.T) {
 		"a Secret without keys": {keys, func(api *agenttest.Cluster) {
 			api.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "aws-keys"}})
 		}, executors.ReasonNoConnection, "lacks accessKeyId"},
+		"keys that are longer than any of AWS": {keys, func(api *agenttest.Cluster) {
+			api.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "aws-keys"}, Data: map[string][]byte{
+				"accessKeyId": []byte("id"), "secretAccessKey": []byte("key"), "sessionToken": []byte(strings.Repeat("x", 16<<10)),
+			}})
+		}, executors.ReasonNoConnection, "the keys accessKeyId, secretAccessKey and sessionToken of the Secret aws-keys have 16389 bytes together; at most 16384 are used"},
 		"an account without a role": {token, func(*agenttest.Cluster) {}, executors.ReasonNoConnection, "names no role of AWS: annotate it with eks.amazonaws.com/role-arn"},
 		"a token that is not given": {token, func(api *agenttest.Cluster) {
 			a := account()

@@ -82,16 +82,21 @@ func (c *conversation) show(found map[string]*fnv1.Resources) {
 // addCredentials reads the Secrets, and remembers what must not be shown.
 func (c *conversation) addCredentials(ctx context.Context) error {
 	c.request.Credentials = map[string]*fnv1.Credentials{}
+	allowed := c.allowed()
 	for _, credential := range c.props.Credentials {
 		secret, err := api.ReadSecret(ctx, c.call, credential.SecretName)
 		if err != nil {
+			return err
+		}
+		if err := allowed.take(c, secret); err != nil {
 			return err
 		}
 		c.request.Credentials[credential.Name] = &fnv1.Credentials{
 			Source: &fnv1.Credentials_CredentialData{CredentialData: &fnv1.CredentialData{Data: secret.Data}},
 		}
 		for _, value := range secret.Data {
-			c.secrets = append(c.secrets, string(value), strings.TrimSpace(string(value)))
+			text := string(value)
+			c.secrets = append(c.secrets, text, strings.TrimSpace(text))
 		}
 	}
 	c.mask = mask.New(c.secrets)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	nethttp "net/http"
 	"net/url"
@@ -155,26 +156,53 @@ func parseURL(field, raw string) (*url.URL, error) {
 	return u, nil
 }
 
+// Limits of the headers of a step (guesses: many servers accept 8 KiB in all). Those from Secrets are
+// masked, for which each is kept in dozens of forms.
+const (
+	MaxHeader   = 16 << 10 // bytes of a value
+	MaxHeaders  = 64 << 10 // of all values
+	leastHeader = 256      // what a value counts at least: each has as many forms, however short it is
+)
+
 // fillHeaders sets the headers of a step, those from Secrets included, and returns what must stay
-// hidden.
+// hidden. Nothing else of the Secrets is kept.
 func fillHeaders(ctx context.Context, call executors.Call, headers map[string]plan.HeaderValue, into nethttp.Header) ([]string, error) {
 	var secrets []string
-	for name, value := range headers {
+	left := MaxHeaders
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if !isToken(name) {
 			return nil, api.Refuse(executors.ReasonInvalid, "headers: %q is no name of a header", document.Cut(name, 80))
 		}
-		text := value.Value
-		if ref := value.SecretKeyRef; ref != nil {
-			var err error
-			if text, err = readSecret(ctx, call, name, *ref); err != nil {
-				return nil, err
-			}
-			secrets = append(secrets, text)
+		text, err := headerText(ctx, call, name, headers[name])
+		if err != nil {
+			return nil, err
 		}
-		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			return nil, api.Refuse(executors.ReasonInvalid, "headers.%s: holds a line break or another control character", name)
+		if left -= max(leastHeader, len(text)); left < 0 {
+			return nil, api.Refuse("TooLarge", "headers.%s: with it the headers have more than %d bytes in all (each value counts as at least %d); let the step send less", name, MaxHeaders, leastHeader)
+		}
+		if headers[name].SecretKeyRef != nil {
+			secrets = append(secrets, text)
 		}
 		into.Set(name, text)
 	}
+	executors.ReservationOf(ctx).Release() // of the Secrets: the server may take long
 	return secrets, nil
+}
+
+// headerText is the value of a header.
+func headerText(ctx context.Context, call executors.Call, name string, value plan.HeaderValue) (string, error) {
+	text := value.Value
+	if ref := value.SecretKeyRef; ref != nil {
+		var err error
+		if text, err = readSecret(ctx, call, name, *ref); err != nil {
+			return "", err
+		}
+	}
+	if len(text) > MaxHeader {
+		return "", api.Refuse("TooLarge", "headers.%s: has %d bytes; a header may have at most %d", name, len(text), MaxHeader)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return "", api.Refuse(executors.ReasonInvalid, "headers.%s: holds a line break or another control character", name)
+	}
+	return text, nil
 }

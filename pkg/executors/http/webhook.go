@@ -137,7 +137,11 @@ func readSecret(ctx context.Context, call executors.Call, header string, ref doc
 	if !ok {
 		return "", api.Refuse(executors.ReasonNotFound, "headers.%s: secret %s/%s has no key %q; it has %s", header, call.Plan.Namespace, ref.Name, ref.Key, keysOf(o))
 	}
-	return strings.TrimRight(string(value), "\r\n"), nil
+	value = bytes.TrimRight(value, "\r\n") // before it is copied: what is kept is then no longer than what it weighs
+	if len(value) > MaxHeader {
+		return "", api.Refuse("TooLarge", "headers.%s: the key %q of secret %s/%s has %d bytes; a header may have at most %d", header, ref.Key, call.Plan.Namespace, ref.Name, len(value), MaxHeader)
+	}
+	return string(value), nil
 }
 
 func keysOf(s *corev1.Secret) string {

@@ -255,3 +255,90 @@ func TestDeliveriesThatGetNoAnswer(t *testing.T) {
 		})
 	}
 }
+
+// A Secret may have 1 MiB, and the forms in which it is masked are dozens of times as long.
+func TestTheHeadersOfAStepAreBounded(t *testing.T) {
+	s := newServer(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) {
+		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+	})
+	large := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "large"}, Data: map[string][]byte{
+		"most": []byte(strings.Repeat("<", MaxHeader) + "\n"), "more": []byte(strings.Repeat("<", MaxHeader+1)), "long": []byte("x" + strings.Repeat("\n", 1<<20-1)),
+	}}
+	from := func(key string, times int) map[string]plan.HeaderValue {
+		all := map[string]plan.HeaderValue{}
+		for i := range times {
+			all[fmt.Sprintf("X-%03d", i)] = plan.HeaderValue{SecretKeyRef: &document.SecretKeyRef{Name: "large", Key: key}}
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		headers map[string]plan.HeaderValue
+		message string // "": it is sent
+	}{
+		"as long as one may be":              {headers: from("most", 4)},
+		"line breaks at the end":             {headers: from("long", 256)},
+		"longer":                             {from("more", 1), `headers.X-000: the key "more" of secret shop/large has 16385 bytes; a header may have at most 16384`},
+		"longer, in the plan":                {map[string]plan.HeaderValue{"A": {Value: strings.Repeat("x", MaxHeader+1)}}, "headers.A: has 16385 bytes; a header may have at most 16384"},
+		"long ones, too many of them":        {from("most", 5), "headers.X-004: with it the headers have more than 65536 bytes in all (each value counts as at least 256)"},
+		"short ones, more than anyone needs": {from("long", 257), "headers.X-256: with it"},
+	} {
+		for kind, pass := range map[string]func(executors.Call) executors.Outcome{
+			"webhook": func(call executors.Call) executors.Outcome {
+				call.Properties = &plan.WebhookProperties{URL: s.URL, Headers: c.headers}
+				return Webhook{}.Pass(t.Context(), call)
+			},
+			"prometheus": func(call executors.Call) executors.Outcome {
+				call.Properties = &plan.PrometheusProperties{URL: s.URL, Query: "up", Condition: "value > 0", Headers: c.headers}
+				return Prometheus{}.Pass(t.Context(), call)
+			},
+		} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				before, call := s.calls.Load(), callTo(nil)
+				call.Clients.Kube = fake.NewSimpleClientset(large)
+				out := pass(call)
+				if refused := out.Permanent && out.Reason == "TooLarge"; refused != (c.message != "") || !strings.Contains(out.Message, c.message) || (s.calls.Load() == before) != refused {
+					t.Errorf("%+v, want %q", out, c.message)
+				}
+			})
+		}
+	}
+}
+
+// reserved is the reservation of a pass.
+type reserved struct{ held bool }
+
+func (r *reserved) Namespace() string { return "shop" }
+func (r *reserved) Release()          { r.held = false }
+func (r *reserved) Holds() bool       { return r.held }
+
+// A Secret may be a large response of the API server, and a server may take minutes to answer.
+func TestNothingIsReservedForASecretWhileAServerIsWaitedFor(t *testing.T) {
+	headers := map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &document.SecretKeyRef{Name: "hook", Key: "token"}}}
+	for name, pass := range map[string]func(context.Context, string, executors.Call){
+		"webhook": func(ctx context.Context, url string, call executors.Call) {
+			call.Properties = &plan.WebhookProperties{URL: url, Headers: headers}
+			Webhook{}.Pass(ctx, call)
+		},
+		"prometheus": func(ctx context.Context, url string, call executors.Call) {
+			call.Properties = &plan.PrometheusProperties{URL: url, Query: "up", Condition: "value > 0", Headers: headers}
+			Prometheus{}.Pass(ctx, call)
+		},
+		"silence": func(ctx context.Context, url string, call executors.Call) {
+			call.Properties = &plan.SilenceProperties{Alertmanager: url, Matchers: []plan.SilenceMatcher{{Name: "a", Value: "b"}}, Headers: headers}
+			Silence{}.Pass(ctx, call)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := &reserved{held: true}
+			s := newServer(t, func(nethttp.ResponseWriter, *nethttp.Request) {
+				if of.Holds() {
+					t.Error("the memory for the Secret is reserved while the server is waited for")
+				}
+			})
+			pass(executors.WithReservation(t.Context(), of), s.URL, callTo(nil))
+			if s.calls.Load() == 0 {
+				t.Error("nothing was sent")
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -23,15 +24,25 @@ type Mask struct {
 // New hides the given secrets.
 func New(secrets []string) Mask {
 	var m Mask
-	for _, s := range secrets {
+	for _, s := range distinct(secrets) {
 		m.add(s)
-		if _, credentials, ok := strings.Cut(s, " "); ok && strings.TrimSpace(credentials) != "" {
-			m.add(strings.TrimSpace(credentials))
-		}
 	}
 	slices.SortFunc(m.forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	m.forms = slices.Compact(m.forms)
+	m.forms = slices.Clip(slices.Compact(m.forms))
 	return m
+}
+
+// distinct are the secrets and what is left of them without a scheme, each once: all forms of one are
+// dozens of times as long.
+func distinct(secrets []string) []string {
+	all := slices.Compact(slices.Sorted(slices.Values(secrets)))
+	for _, s := range slices.Clone(all) {
+		if _, credentials, ok := strings.Cut(s, " "); ok {
+			all = append(all, strings.TrimSpace(credentials))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Longest is the length of a secret's longest form. Whoever cuts a text before masking drops that
@@ -51,13 +62,16 @@ func (m *Mask) add(s string) {
 	if err != nil {
 		quoted = []byte(`"` + s + `"`)
 	}
-	m.forms = append(m.forms, s, string(quoted[1:len(quoted)-1]), url.QueryEscape(s), url.PathEscape(s),
+	m.forms = append(m.forms, s, inQuotes(string(quoted)), url.QueryEscape(s), url.PathEscape(s),
 		base64.StdEncoding.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s)),
-		base64.URLEncoding.EncodeToString([]byte(s)), fmt.Sprintf("%q", s)[1:len(fmt.Sprintf("%q", s))-1])
+		base64.URLEncoding.EncodeToString([]byte(s)), inQuotes(strconv.Quote(s)))
 	for before := range 3 {
 		m.inside(s, before)
 	}
 }
+
+// inQuotes is what stands between quotes.
+func inQuotes(s string) string { return s[1 : len(s)-1] }
 
 // leastInside keeps words of a text from being taken for what is left of a secret of three bytes.
 const leastInside = 4

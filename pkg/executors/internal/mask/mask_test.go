@@ -2,6 +2,7 @@ package mask_test
 
 import (
 	"encoding/base64"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -50,5 +51,28 @@ func TestShortSecretsHideNoOtherWords(t *testing.T) {
 		if got := mask.New([]string{secret}).Text(text); got != text {
 			t.Errorf("%q: %s of %s", secret, got, text)
 		}
+	}
+}
+
+// Functions of a pipeline and headers of a webhook may all name one large Secret, whose forms are dozens
+// of times as long.
+func TestASecretThatIsGivenManyTimesTakesTheMemoryOfOne(t *testing.T) {
+	secret := "Bearer " + strings.Repeat("<\x01", 8<<10)
+	many := make([]string, 0, 200)
+	for range 100 {
+		many = append(many, strings.Clone(secret), strings.TrimPrefix(secret, "Bearer "))
+	}
+	bytes := func(secrets []string) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		m := mask.New(secrets)
+		runtime.ReadMemStats(&after)
+		if got := m.Text(secret + "."); got != "***." {
+			t.Errorf("%d secrets: %.20s", len(secrets), got)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if one, all := bytes(many[:1]), bytes(many); all > 2*one {
+		t.Errorf("a secret takes %d bytes, and %d where it is given %d times", one, all, len(many))
 	}
 }
