@@ -15,7 +15,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/live"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -101,8 +100,7 @@ func (w *nodeWait) follow(ctx context.Context) error {
 			case w.agent.IsLate(ctx):
 				silent.Reset(factory.SilentEvery)
 			default:
-				agent, _ := w.c.Agent(ctx, w.k) // where it is not known, the default namespace is said
-				return exit.Errorf(exit.CodeNoAgent, "the agent writes nothing about %s: it is too old, or watches only one namespace; %s; %s", view.NodeWords(w.asked.names), remedy.Upgrade(w.c.Suggest(), agent.Namespace), w.asked.left)
+				return exit.Errorf(exit.CodeNoAgent, "the agent writes nothing about %s: it is too old, or watches only one namespace; %s; %s", view.NodeWords(w.asked.names), watch.UpgradeAgent(ctx, w.c, w.k), w.asked.left)
 			}
 		}
 	}

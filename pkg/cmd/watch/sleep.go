@@ -15,7 +15,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/live"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
@@ -139,8 +138,7 @@ func (f *sleepFollower) silent(ctx context.Context, k *factory.Cluster) error {
 	for _, a := range f.plans {
 		cm := f.seen.ConfigMap(a.Object.Namespace, a.Object.Name)
 		if cm != nil && cm.UID == a.Object.UID && cm.Annotations[a.Key] != a.Value {
-			agent, _ := f.c.Agent(ctx, k) // where it is not known, the default namespace is said
-			return exit.Errorf(exit.CodeNoAgent, "the agent does not handle the request to plan %s, which is kept: it is too old, or does not watch namespace %s; %s", cm.Name, cm.Namespace, remedy.Upgrade(f.c.Suggest(), agent.Namespace))
+			return exit.Errorf(exit.CodeNoAgent, "the agent does not handle the request to plan %s, which is kept: it is too old, or does not watch namespace %s; %s", cm.Name, cm.Namespace, UpgradeAgent(ctx, f.c, k))
 		}
 	}
 	return nil

@@ -73,8 +73,14 @@ func TokenWaitsFor(ctx context.Context, c *factory.Factory, k *factory.Cluster, 
 
 func notReadyForToken(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap, missing string) error {
 	if cm.Annotations[annotations.StatusObserved] == "" {
-		agent, _ := c.Agent(ctx, k) // where it is not known, the default namespace is said
-		return exit.Errorf(exit.CodeNoAgent, "the agent does not look at plan %s, and nothing was asked: it is too old, or does not watch namespace %s; %s", cm.Name, cm.Namespace, remedy.Upgrade(c.Suggest(), agent.Namespace))
+		return exit.Errorf(exit.CodeNoAgent, "the agent does not look at plan %s, and nothing was asked: it is too old, or does not watch namespace %s; %s", cm.Name, cm.Namespace, UpgradeAgent(ctx, c, k))
 	}
 	return exit.Errorf(exit.CodeNotNow, "%s; nothing was asked", missing)
+}
+
+// UpgradeAgent says how to upgrade an agent that does not react; where it is not known, that of the default
+// namespace.
+func UpgradeAgent(ctx context.Context, c *factory.Factory, k *factory.Cluster) string {
+	agent, _ := c.Agent(ctx, k)
+	return remedy.Upgrade(c.Suggest(), agent.Namespace)
 }
