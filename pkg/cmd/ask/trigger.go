@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -255,9 +254,8 @@ func (o *triggerOptions) findGate(ctx context.Context, k *factory.Cluster, cm *c
 
 // outsideGate is the gate of a run that runs outside of its window; nil: nothing is known to restrict it.
 func (o *triggerOptions) outsideGate(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) *schedule.Gate {
-	quiet := &factory.Factory{Env: o.Env}
-	quiet.ErrOut = io.Discard // what may not be read is told already
 	agent, _ := o.Agent(ctx, k)
+	quiet := source.Quiet(o.Factory) // what may not be read is told already
 	return source.ReadResolver(ctx, k, agent.Namespace, cm.Namespace).RunGate(quiet, agent, cm, run.Run{Request: run.Request{OutsideWindow: true}}, false)
 }
 

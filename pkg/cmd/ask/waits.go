@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -23,9 +22,8 @@ func sayStillWaits(ctx context.Context, c *factory.Factory, k *factory.Cluster, 
 	if err != nil {
 		return
 	}
-	quiet := &factory.Factory{Env: c.Env}
-	quiet.ErrOut = io.Discard
 	agent, _ := c.Agent(ctx, k)
+	quiet := source.Quiet(c)
 	in, around := annotations.Intent(cm.Annotations), source.ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
 	begins, who := "begins", "the run"
 	begun := r.Journal.Phase != run.Pending

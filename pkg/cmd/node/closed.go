@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,8 +46,7 @@ func (o *drainOptions) sayClosed(ctx context.Context, k *factory.Cluster, target
 
 func (o *drainOptions) closedNow(ctx context.Context, k *factory.Cluster, targets []*corev1.Node) []closed {
 	agent, _ := o.Agent(ctx, k)
-	quiet := &factory.Factory{Env: o.Env}
-	quiet.ErrOut = io.Discard
+	quiet := source.Quiet(o.Factory)
 	var namespaces []string
 	for _, n := range targets {
 		namespaces = append(namespaces, source.PolicyNamespaces(annotations.Intent(n.Annotations))...)

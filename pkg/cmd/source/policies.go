@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -134,6 +135,13 @@ func (b Resolver) PlanGate(c *factory.Factory, agent factory.AgentState, cm *cor
 
 func (b Resolver) planGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap, spec plan.Spec) (gate *schedule.Gate, gated bool) {
 	return b.documentGate(c, agent.In(cm.Namespace), cm, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies))
+}
+
+// Quiet is a factory for reading gates that leaves unsaid what may not be read.
+func Quiet(c *factory.Factory) *factory.Factory {
+	quiet := &factory.Factory{Env: c.Env}
+	quiet.ErrOut = io.Discard
+	return quiet
 }
 
 // RunGate is the gate that the agent asks for a run of a plan, by the rules of PlanGate: with the policies that the
