@@ -308,9 +308,9 @@ func (c *conversation) failed(l *line, err error, begun bool, patience limit) ex
 	case code == codes.Unavailable && trouble != nil:
 		return executors.Fail("Network", "%s: %s", c, trouble)
 	case code == codes.ResourceExhausted && begun:
-		return executors.Refuse("TooLarge", "%s: its answer is larger than %d bytes (%s); let it answer with less", c, MaxSize, text)
+		return executors.Refuse(executors.ReasonTooLarge, "%s: its answer is larger than %d bytes (%s); let it answer with less", c, MaxSize, text)
 	case code == codes.Internal && strings.Contains(text, errManyFields.Error()):
-		return executors.Refuse("TooLarge", "%s: %s; let it answer with less", c, errManyFields)
+		return executors.Refuse(executors.ReasonTooLarge, "%s: %s; let it answer with less", c, errManyFields)
 	case code == codes.Unimplemented:
 		return executors.Refuse(code.String(), "%s: serves no FunctionRunnerService, neither v1 nor v1beta1: %s", c, text)
 	case slices.Contains(final(), code):

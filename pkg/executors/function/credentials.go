@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -49,5 +50,5 @@ func (a *allowance) take(c *conversation, secret *corev1.Secret) error {
 	if a.sharers > 1 {
 		of = fmt.Sprintf(", its part of %d for the %d functions that have some", MaxCredentials, a.sharers)
 	}
-	return api.Refuse("TooLarge", "%s cannot be asked: with secret %s/%s its credentials have more than %d bytes%s (each value counts as at least %d); give it a Secret with less", c, c.call.Plan.Namespace, secret.Name, a.limit, of, leastCredential)
+	return api.Refuse(executors.ReasonTooLarge, "%s cannot be asked: with secret %s/%s its credentials have more than %d bytes%s (each value counts as at least %d); give it a Secret with less", c, c.call.Plan.Namespace, secret.Name, a.limit, of, leastCredential)
 }

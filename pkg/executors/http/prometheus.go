@@ -260,10 +260,10 @@ func (s *service) query(ctx context.Context, call executors.Call, query string) 
 	case err != nil:
 		return findings{trouble: a.what + ": " + s.why(err)}, nil
 	case a.tooLong:
-		out = executors.Fail("TooLarge", "%s: the answer has more than %d bytes; narrow the query, as with sum or topk", a.what, MaxBody)
+		out = executors.Fail(executors.ReasonTooLarge, "%s: the answer has more than %d bytes; narrow the query, as with sum or topk", a.what, MaxBody)
 		return findings{}, &out
 	case values(a.body) > MaxValues:
-		out = executors.Fail("TooLarge", "%s: the answer has more than %d values; narrow the query, as with sum or topk", a.what, MaxValues)
+		out = executors.Fail(executors.ReasonTooLarge, "%s: the answer has more than %d values; narrow the query, as with sum or topk", a.what, MaxValues)
 		return findings{}, &out
 	}
 	return s.read(call, a)

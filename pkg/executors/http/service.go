@@ -178,7 +178,7 @@ func fillHeaders(ctx context.Context, call executors.Call, headers map[string]pl
 			return nil, err
 		}
 		if left -= max(leastHeader, len(text)); left < 0 {
-			return nil, api.Refuse("TooLarge", "headers.%s: with it the headers have more than %d bytes in all (each value counts as at least %d); let the step send less", name, MaxHeaders, leastHeader)
+			return nil, api.Refuse(executors.ReasonTooLarge, "headers.%s: with it the headers have more than %d bytes in all (each value counts as at least %d); let the step send less", name, MaxHeaders, leastHeader)
 		}
 		if headers[name].SecretKeyRef != nil {
 			secrets = append(secrets, text)
@@ -199,7 +199,7 @@ func headerText(ctx context.Context, call executors.Call, name string, value pla
 		}
 	}
 	if len(text) > MaxHeader {
-		return "", api.Refuse("TooLarge", "headers.%s: has %d bytes; a header may have at most %d", name, len(text), MaxHeader)
+		return "", api.Refuse(executors.ReasonTooLarge, "headers.%s: has %d bytes; a header may have at most %d", name, len(text), MaxHeader)
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 		return "", api.Refuse(executors.ReasonInvalid, "headers.%s: holds a line break or another control character", name)

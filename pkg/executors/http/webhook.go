@@ -139,7 +139,7 @@ func readSecret(ctx context.Context, call executors.Call, header string, ref doc
 	}
 	value = bytes.TrimRight(value, "\r\n") // before it is copied: what is kept is then no longer than what it weighs
 	if len(value) > MaxHeader {
-		return "", api.Refuse("TooLarge", "headers.%s: the key %q of secret %s/%s has %d bytes; a header may have at most %d", header, ref.Key, call.Plan.Namespace, ref.Name, len(value), MaxHeader)
+		return "", api.Refuse(executors.ReasonTooLarge, "headers.%s: the key %q of secret %s/%s has %d bytes; a header may have at most %d", header, ref.Key, call.Plan.Namespace, ref.Name, len(value), MaxHeader)
 	}
 	return string(value), nil
 }
@@ -214,7 +214,7 @@ func (d *delivery) judge(call executors.Call, p *plan.WebhookProperties, r *neth
 	case !expected(expect, r.StatusCode):
 		out = d.unexpected(call, r, outputs)
 	case expect != nil && expect.JSON != nil && answer == nil && values(body) > MaxValues:
-		out = executors.Refuse("TooLarge", "%s answered %d with more than %d values, which are not looked at: let it answer with less", d.what, r.StatusCode, MaxValues)
+		out = executors.Refuse(executors.ReasonTooLarge, "%s answered %d with more than %d values, which are not looked at: let it answer with less", d.what, r.StatusCode, MaxValues)
 	case expect != nil && expect.JSON != nil && !contains(answer, normal(expect.JSON)):
 		out = executors.Refuse("Unexpected", "%s answered %d, and its body does not contain what expect.json says: %s", d.what, r.StatusCode, excerpt(outputs))
 	}

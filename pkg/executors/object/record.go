@@ -38,7 +38,7 @@ func toRecord(call executors.Call, w write) executors.Outcome {
 		return executors.Refuse(executors.ReasonInvalid, "record what %s held: %s", o, err)
 	}
 	if len(b) > run.MaxStepOutput {
-		return executors.Refuse("TooLarge", "%s: what would have to be remembered has %d bytes, more than %d; change less of it in one step", o, len(b), run.MaxStepOutput)
+		return executors.Refuse(executors.ReasonTooLarge, "%s: what would have to be remembered has %d bytes, more than %d; change less of it in one step", o, len(b), run.MaxStepOutput)
 	}
 	return executors.Outcome{State: executors.Record, Before: b, Message: "remembering what " + o.String() + " holds"}
 }
