@@ -35,8 +35,8 @@ func New(secrets []string) Mask {
 // distinct are the secrets and what is left of them without a scheme, each once: all forms of one are
 // dozens of times as long.
 func distinct(secrets []string) []string {
-	all := slices.Compact(slices.Sorted(slices.Values(secrets)))
-	for _, s := range slices.Clone(all) {
+	all := slices.Clone(secrets)
+	for _, s := range secrets {
 		if _, credentials, ok := strings.Cut(s, " "); ok {
 			all = append(all, strings.TrimSpace(credentials))
 		}
