@@ -235,17 +235,13 @@ func (c *Store) Dial(ctx context.Context, network, address string) (net.Conn, er
 // HTTPClient makes requests outside, each by the rules that are in force then: whoever keeps the client
 // is kept to rules that come later. Nil: there is nothing to make them with.
 func (c *Store) HTTPClient() *http.Client {
-	if c.outside() == nil {
+	now := c.outside()
+	if now == nil {
 		return nil
 	}
 	return &http.Client{
-		Transport: client.RoundTripper(func(r *http.Request) (*http.Response, error) { return c.outside().Transport.RoundTrip(r) }),
-		CheckRedirect: func(r *http.Request, via []*http.Request) error {
-			if check := c.outside().CheckRedirect; check != nil {
-				return check(r, via)
-			}
-			return http.ErrUseLastResponse
-		},
+		Transport:     client.RoundTripper(func(r *http.Request) (*http.Response, error) { return c.outside().Transport.RoundTrip(r) }),
+		CheckRedirect: now.CheckRedirect, // the same by all rules
 	}
 }
 
