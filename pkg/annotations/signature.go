@@ -122,9 +122,9 @@ func keyID(key []byte) string {
 const keyIDSize = 5
 
 // Sign puts a signature on an object as it is now. It covers the object's kind, namespace and name,
-// our labels, and its data, in which the plan of a run or a ledger is named by its UID. The data of a run name its own object
-// too, by its UID once it has one, so that a copy of a run does not pass for it. After any change of
-// these the object has to be signed again.
+// our labels, and its data, in which the plan of a run or a ledger is named by its UID. The data of a
+// run name its own object, too, by its UID once it has one, so that a copy of a run does not pass for
+// it. After any change of these the object has to be signed again.
 func (k Keyring) Sign(cm *corev1.ConfigMap) error {
 	if k.Empty() {
 		return errors.New("there is no key to sign with")

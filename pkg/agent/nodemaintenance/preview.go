@@ -153,8 +153,9 @@ func (f *preview) movedDuring(budgets []string) bool {
 	return slices.ContainsFunc(f.moved, func(name string) bool { return slices.Contains(budgets, name) })
 }
 
-// previewedGrants takes back the grants to plans whose drains have not been looked at yet, as a
-// look is under way or follows, and says why the last one failed, and all where it is not sure that they may be given.
+// previewedGrants takes back the grants to plans whose drains have not been looked at yet: a look is
+// under way or follows, and why the last one failed is said. Where it is not sure that they may be
+// given, it takes back all.
 func (k *Controller) previewedGrants(ctx context.Context, c runClaims, ranking nodes.Ranking, now time.Time) nodes.Ranking {
 	ranking.Grants = slices.DeleteFunc(slices.Clone(ranking.Grants), func(g nodes.Grant) bool {
 		d, looked := c.drains[wish{g.Node, c.steps[g.Step]}]
