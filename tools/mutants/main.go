@@ -3,9 +3,14 @@
 // package's tests assert, which coverage does not.
 //
 //	go run ./tools/mutants -n 100 ./pkg/plan ./pkg/nodes
+//
+// What an inner package does may be tested by the package around it alone:
+//
+//	go run ./tools/mutants -n 100 -tests ./pkg/schedule ./pkg/schedule/internal/civil
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -35,6 +40,7 @@ func run(args []string, out io.Writer) error {
 	limit := set.Duration("limit", 0, "of the processor time of one run of the tests; a change that needs more is noticed; 0: three times what they need as they are, and 5s")
 	atOnce := set.Int("at-once", 2, "how many changes are tested side by side")
 	only := set.String("only", "", "try those alone that this regular expression finds, as timeline.go:(120|203):")
+	tests := set.String("tests", "", "the folder whose tests are run on the changes; none: the tests of each package itself")
 	few := set.Bool("few", false, "show each change a few random examples alone: fast, and misses what only many of them notice")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -54,7 +60,7 @@ func run(args []string, out io.Writer) error {
 		}
 		random := rand.New(rand.NewPCG(*seed, 0)) //nolint:gosec // the same choice each time
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		t := tally{dir: dir, out: out, skip: *skip, only: found, few: *few, limit: *limit, atOnce: *atOnce}
+		t := tally{dir: dir, tests: cmp.Or(*tests, dir), out: out, skip: *skip, only: found, few: *few, limit: *limit, atOnce: *atOnce}
 		if err := t.try(all, *n); err != nil {
 			return err
 		}
@@ -72,6 +78,7 @@ func run(args []string, out io.Writer) error {
 // tally counts what the tests of one package notice.
 type tally struct {
 	dir            string
+	tests          string // the folder whose tests are run
 	out            io.Writer
 	skip           int            // how many changes that compile are still to be passed over
 	only           *regexp.Regexp // finds those that are tried
@@ -91,11 +98,11 @@ func (t *tally) try(all []mutant, n int) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	binary, within, err := build(work, t.dir, all)
+	binary, within, err := build(work, t.dir, t.tests, all)
 	if err != nil {
 		return err
 	}
-	if t.ways, err = waysOf(t.dir); err != nil {
+	if t.ways, err = waysOf(t.tests); err != nil {
 		return err
 	}
 	if t.few {
@@ -103,8 +110,8 @@ func (t *tally) try(all []mutant, n int) error {
 	}
 	if binary == "" { // no change compiles behind a switch
 		binary = filepath.Join(work, "unchanged.test")
-		if out, failed := compile(t.dir, "", binary); failed != nil {
-			return fmt.Errorf("build the tests of %s: %w\n%s", t.dir, failed, out)
+		if out, failed := compile(t.tests, "", binary); failed != nil {
+			return fmt.Errorf("build the tests of %s: %w\n%s", t.tests, failed, out)
 		}
 	}
 	if err := t.testUnchanged(binary); err != nil {
@@ -129,7 +136,7 @@ func (t *tally) choose(work, binary string, all []mutant, within map[int]bool, n
 			continue
 		}
 		if !within[number] {
-			if c.binary, err = buildAlone(work, t.dir, c); err != nil {
+			if c.binary, err = buildAlone(work, t.tests, c); err != nil {
 				return nil, err
 			}
 		}
@@ -191,7 +198,7 @@ func (t *tally) tell(c change, o outcome) {
 // test runs the tests on a change, in one way after the other until one notices it.
 func (t *tally) test(c change) outcome {
 	for _, w := range t.ways {
-		if r := w.test(t.dir, c.binary, c.number); r.outcome != passed {
+		if r := w.test(t.tests, c.binary, c.number); r.outcome != passed {
 			return r.outcome
 		}
 	}
@@ -199,7 +206,7 @@ func (t *tally) test(c change) outcome {
 }
 
 // buildAlone makes the test binary of one change; none if that does not compile.
-func buildAlone(work, dir string, c change) (binary string, err error) {
+func buildAlone(work, tests string, c change) (binary string, err error) {
 	text, err := os.ReadFile(c.file)
 	if err != nil {
 		return "", err
@@ -209,7 +216,7 @@ func buildAlone(work, dir string, c change) (binary string, err error) {
 		return "", err
 	}
 	binary = filepath.Join(work, fmt.Sprintf("%d.test", c.number))
-	if _, err := compile(dir, overlay, binary); err != nil {
+	if _, err := compile(tests, overlay, binary); err != nil {
 		return "", nil //nolint:nilerr // a change that does not compile is none
 	}
 	return binary, nil

@@ -214,6 +214,18 @@ func TestSomeChangesAreTriedAlone(t *testing.T) {
 	}
 }
 
+// What an inner package does is noticed by the tests of the package around it.
+func TestTheTestsOfAnotherPackageAreRun(t *testing.T) {
+	var out strings.Builder
+	if err := run([]string{"-n", "0", "-tests", "testdata/outer", "testdata/outer/inner"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	want := "not noticed: testdata/outer/inner/inner.go:5: >= became >\ntestdata/outer/inner: 2 of 3 noticed (66 of 100)\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestAPackageWhoseTestsFailAsTheyAreTellsNothing(t *testing.T) {
 	t.Setenv("SAMPLE_FAILS", "yes")
 	var out strings.Builder

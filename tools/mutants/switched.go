@@ -186,9 +186,9 @@ func switched(e ast.Expr, number int) (before, between, after string) {
 	}
 }
 
-// build makes one test binary of a package with all changes in it that compile
-// behind a switch, and says which those are, by their number.
-func build(work, dir string, all []mutant) (binary string, within map[int]bool, err error) {
+// build makes one test binary of the package in the folder tests, with all changes of the
+// package in dir that compile behind a switch, and says which those are, by their number.
+func build(work, dir, tests string, all []mutant) (binary string, within map[int]bool, err error) {
 	within = map[int]bool{}
 	for i := range all {
 		within[i+1] = true
@@ -199,12 +199,12 @@ func build(work, dir string, all []mutant) (binary string, within map[int]bool, 
 		if err != nil {
 			return "", nil, err
 		}
-		out, failed := compile(dir, overlay, binary)
+		out, failed := compile(tests, overlay, binary)
 		if failed == nil {
 			return binary, within, nil
 		}
 		if !dropped(out, all, within) {
-			return "", nil, fmt.Errorf("build the tests of %s with switches: %w\n%s", dir, failed, out)
+			return "", nil, fmt.Errorf("build the tests of %s with switches: %w\n%s", tests, failed, out)
 		}
 	}
 	return "", within, nil

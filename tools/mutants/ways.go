@@ -53,9 +53,9 @@ func (t *tally) testUnchanged(binary string) error {
 	for i := range t.ways {
 		w := &t.ways[i]
 		w.limit = 10 * time.Minute
-		r := w.test(t.dir, binary, 0)
+		r := w.test(t.tests, binary, 0)
 		if r.outcome != passed {
-			return fmt.Errorf("the tests of %s fail as they are: %w\n%s", t.dir, r.err, r.out)
+			return fmt.Errorf("the tests of %s fail as they are: %w\n%s", t.tests, r.err, r.out)
 		}
 		if w.limit = t.limit; w.limit == 0 {
 			w.limit = 3*r.used + 5*time.Second
