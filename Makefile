@@ -101,8 +101,8 @@ LONGEST := ./test/agent ./test/nodes
 AT_ONCE := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 3 ? 3 : n)))
 # And for the same reason four stories of a package, at least.
 STORIES := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 4 : n)))
-# Those that run under the race detector run there alone.
-UNRACED = $$(go list ./... | grep -vxF "$$(tools/race.sh --packages)")
+# Those that run under the race detector run there alone, and the walls by their own target.
+UNRACED = $$(go list ./... | grep -vxF "$$(tools/race.sh --packages)" | grep -v /test/walls$$)
 
 .PHONY: test
 test: tools-kube tools-flux tools-helm ## Everything: unit tests, a real API server, the import walls, the race detector
