@@ -16,7 +16,7 @@ func TestWhenAPolicyCountsAsOneThatCannotBeRead(t *testing.T) {
 	forbidden := apierrors.NewForbidden(admissionv1.Resource("validatingadmissionpolicies"), "", nil)
 	away := errors.New("connection refused")
 	for name, c := range map[string]struct {
-		answers []error // half of workflow.RefusalPatience after each other
+		answers []error // half of workflow.RefusalTimeout after each other
 		want    []News
 	}{
 		"it is read":          {[]error{nil, nil}, []News{AsBefore, AsBefore}},
@@ -36,7 +36,7 @@ func TestWhenAPolicyCountsAsOneThatCannotBeRead(t *testing.T) {
 				if got := answers.Heard(err); got != c.want[i] {
 					t.Errorf("answer %d: %d, want %d", i+1, got, c.want[i])
 				}
-				now = now.Add(workflow.RefusalPatience / 2)
+				now = now.Add(workflow.RefusalTimeout / 2)
 			}
 		})
 	}

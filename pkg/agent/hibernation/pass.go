@@ -22,10 +22,10 @@ import (
 
 // How long a pass may take, and when a target is looked at again (guesses).
 const (
-	passTimeout  = 30 * time.Second
-	passPatience = 5 * time.Second // after which other targets go on
-	workPause    = 2 * time.Second // while it falls asleep or wakes
-	sleepPause   = time.Minute     // while it sleeps: what is new sleeps, too
+	passTimeout = 30 * time.Second
+	passWait    = 5 * time.Second // after which other targets go on
+	workPause   = 2 * time.Second // while it falls asleep or wakes
+	sleepPause  = time.Minute     // while it sleeps: what is new sleeps, too
 	// The same where watches say what has changed.
 	watchedWorkPause  = 15 * time.Second
 	watchedSleepPause = 15 * time.Minute
@@ -60,7 +60,7 @@ func (c *Controller) passes(ctx context.Context, k types.NamespacedName, acts []
 		})
 	}
 	c.slow.group.Go(func() { group.Wait(); close(done) })
-	wait := time.NewTimer(passPatience)
+	wait := time.NewTimer(passWait)
 	defer wait.Stop()
 	select {
 	case <-done:

@@ -437,7 +437,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 	k.state.mu.Lock()
 	defer k.state.mu.Unlock()
 	waits := map[wish]bool{}
-	for _, s := range slices.SortedFunc(maps.Keys(wants), compareSpots) {
+	for _, s := range slices.SortedFunc(maps.Keys(wants), compareStepKeys) {
 		want, l := wants[s], k.Rollouts.Runs.Live(s.Run)
 		if l == nil || want.bare && !atWork(l, s.Path) {
 			delete(k.state.demand.wants, s)
@@ -497,7 +497,7 @@ func with[V any](all map[string]V, name string, one V) map[string]V {
 	return out
 }
 
-func compareSpots(a, b store.StepKey) int {
+func compareStepKeys(a, b store.StepKey) int {
 	if a.Run == b.Run {
 		return strings.Compare(a.Path, b.Path)
 	}

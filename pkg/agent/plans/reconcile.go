@@ -236,7 +236,7 @@ func (c *Controller) noteGate(k types.NamespacedName, cm *corev1.ConfigMap, know
 		c.Stores.Gates.Forget(k)
 		return
 	}
-	o := c.Stores.Gates.Subject(known.Gate.Question, known.Gate.Gate)
+	o := c.Stores.Gates.Subject(known.Gate.Query, known.Gate.Gate)
 	if longest := schedule.LongestPause(pauses...); longest.On {
 		below := o.Verdict
 		o.Verdict = func(at time.Time) schedule.Verdict { return longest.Verdict(at, below, below) }

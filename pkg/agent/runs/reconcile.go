@@ -193,7 +193,7 @@ func (c *Controller) siblings(l *store.CachedRun) []trigger.ActiveRun {
 // admit asks whether a pending run may start, and does what the answer says.
 func (c *Controller) admit(ctx context.Context, l *store.CachedRun) (time.Time, error) {
 	on := c.Stores.Documents.Basis(l.PlanKey())
-	standing, err := c.standing(ctx, l)
+	standing, err := c.admissionFacts(ctx, l)
 	lost := errors.As(err, new(ledgerLostError))
 	if err != nil && !lost {
 		return time.Time{}, err
@@ -365,8 +365,8 @@ func (c *Controller) mayChange(ctx context.Context, l *store.CachedRun) bool {
 	})
 }
 
-// standing gathers what surrounds a pending run; with ledgerLostError, that its plan has no ledger.
-func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.AdmissionFacts, error) {
+// admissionFacts gathers what surrounds a pending run; with ledgerLostError, that its plan has no ledger.
+func (c *Controller) admissionFacts(ctx context.Context, l *store.CachedRun) (trigger.AdmissionFacts, error) {
 	sig := c.signals(l)
 	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: sig.Approve.OfRun(), Reject: sig.Reject.OfRun(), Now: c.Now(), Abort: sig.Abort, Paused: sig.Paused, Doubt: trigger.Doubt{Why: c.Clients.ClockDoubt()}, Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, c.siblings(l))}
 	s.Doubt.From, s.Doubt.Until = c.Clients.Doubted()

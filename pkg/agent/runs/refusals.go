@@ -50,7 +50,7 @@ func (c *Controller) judge(l *store.CachedRun, path string, out executors.Outcom
 	case out.State == executors.NotYet:
 		return later("", r.VerdictAt(now))
 	case (out.Reason == executors.ReasonForbidden || out.Reason == executors.ReasonNoConnection) && !final:
-		return later(workflow.FailsBy(r.Since.Add(workflow.RefusalPatience)), r.VerdictAt(now))
+		return later(workflow.FailsBy(r.Since.Add(workflow.RefusalTimeout)), r.VerdictAt(now))
 	}
 	c.memory.refusals.Clear(s)
 	return out

@@ -341,7 +341,7 @@ func (o *resumeOptions) stillPaused(ctx context.Context, k *factory.Cluster, age
 	if namespace != agentNamespace && namespace != k.Namespace {
 		v = v.In(namespace)
 	}
-	o.sayPauses(v, source.ReadSwitches(ctx, k, agentNamespace, namespace).Above(namespace))
+	o.sayPauses(v, source.ReadPauses(ctx, k, agentNamespace, namespace).Above(namespace))
 }
 
 func (o *resumeOptions) sayPauses(v print.Printer, pauses []schedule.Pause) {
@@ -470,9 +470,9 @@ func (o *resumeOptions) stillHeld(ctx context.Context, k *factory.Cluster, agent
 	names, namespaces := source.PausedThemselves(ctx, k, namespace, o.Now())
 	v := print.New(o.Env, o.Zone)
 	if namespace != "" {
-		o.sayPauses(v, except(resumed, source.ReadSwitches(ctx, k, agentNamespace, namespace).Above(namespace)))
+		o.sayPauses(v, except(resumed, source.ReadPauses(ctx, k, agentNamespace, namespace).Above(namespace)))
 	} else {
-		all := source.ReadAllRestrictions(ctx, k, agentNamespace, namespaces...).Switches
+		all := source.ReadAllRestrictions(ctx, k, agentNamespace, namespaces...).Pauses
 		for _, name := range all.Namespaces() {
 			o.sayPauses(v.In(name), except(resumed, all.Above(name)))
 		}

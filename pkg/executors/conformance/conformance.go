@@ -68,8 +68,8 @@ type Backend struct {
 	Effects func(t *testing.T) int
 }
 
-// patience is the limit for anything that should be prompt, on a busy machine.
-const patience = 10 * time.Second
+// promptLimit is the limit for anything that should be prompt, on a busy machine.
+const promptLimit = 10 * time.Second
 
 // Run runs every test that applies to an executor.
 func Run(t *testing.T, c Case) {
