@@ -18,7 +18,7 @@ func Shorter() []func(hibernate.Resource, hibernate.Operation) (hibernate.Resour
 func summedUp(res hibernate.Resource, operation hibernate.Operation) (hibernate.Resource, bool) {
 	if res.WokenAt != nil || res.RestoredAt != nil || res.LeftAt != nil {
 		whole := res.UnitSlept == nil && res.PartUnits == nil
-		if res = res.Banked(lastInstant(res)); whole { // by Units and Slept it is known, too
+		if res = res.AccumulateSleep(lastInstant(res)); whole { // by Units and Slept it is known, too
 			res.UnitSlept = nil
 		}
 	}

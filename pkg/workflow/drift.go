@@ -19,7 +19,7 @@ func Holding(step plan.Step, rec run.Record) bool {
 	switch {
 	case rec.Phase != run.StepSucceeded || plan.SectionOf(rec.Path) != plan.SectionSteps:
 		return false
-	case plan.Lasts(rec.Type):
+	case plan.KeepsEffect(rec.Type):
 		return true
 	}
 	return rec.Before != nil && plan.Restores(step)

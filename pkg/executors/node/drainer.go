@@ -179,7 +179,7 @@ func (d *Drainer) Keep(wanted func(node, by string) bool) {
 // end forgets a session, and keeps the watch on budgets a while longer: drains rarely come alone.
 func (d *Drainer) end(s *session) {
 	s.life.cancel()
-	if len(s.surges.owed) > 0 {
+	if len(s.surges.extra) > 0 {
 		d.unswept[s.order.By] = true
 	}
 	if s.life.lease != nil {

@@ -77,14 +77,14 @@ type stillness struct {
 
 // surges are the replacements that pods get before they leave.
 type surges struct {
-	of      map[string]drain.Replacement // by uid of the pod
-	open    int                          // that are not undone yet
-	going   map[string]chan struct{}     // closed when the pod of a surge begins to go
-	owed    map[string][]surge.Debt      // by uid of a pod: what to undo when it has left
-	looked  bool                         // for replacements that an earlier drain of the node left
-	undoing map[string]string            // by Deployment: what was said of the last attempt
-	kept    map[string]string            // by Deployment: why a replica was not removed; some are named
-	unnamed int                          // of which that is not kept
+	of      map[string]drain.Replacement    // by uid of the pod
+	open    int                             // that are not undone yet
+	going   map[string]chan struct{}        // closed when the pod of a surge begins to go
+	extra   map[string][]surge.ExtraReplica // by uid of a pod: what to undo when it has left
+	looked  bool                            // for replacements that an earlier drain of the node left
+	undoing map[string]string               // by Deployment: what was said of the last attempt
+	kept    map[string]string               // by Deployment: why a replica was not removed; some are named
+	unnamed int                             // of which that is not kept
 }
 
 // notice is the next call of OnChange, and what the last one was for.
@@ -114,7 +114,7 @@ func newSession(d *Drainer, order executors.DrainOrder) *session {
 		d: d, life: life{ctx: ctx, cancel: cancel, sends: sends, awake: make(chan struct{}, 1)}, order: order,
 		seen:       seen{pods: map[string]drain.Pod{}, namespaces: map[string]bool{}, mustLeave: map[string]bool{}},
 		sent:       sent{asked: map[string]drain.Asked{}, tries: map[string]int{}, limbo: map[string]drain.Pod{}},
-		surges:     surges{of: map[string]drain.Replacement{}, going: map[string]chan struct{}{}, owed: map[string][]surge.Debt{}, undoing: map[string]string{}, kept: map[string]string{}},
+		surges:     surges{of: map[string]drain.Replacement{}, going: map[string]chan struct{}{}, extra: map[string][]surge.ExtraReplica{}, undoing: map[string]string{}, kept: map[string]string{}},
 		daemonSets: map[string]known{}, pending: map[string]string{},
 		status: executors.DrainStatus{Reason: executors.DrainListing, Message: "looking at the pods of node " + order.Node},
 	}
@@ -223,7 +223,7 @@ func (s *session) left(p drain.Pod) {
 		return
 	}
 	delete(s.seen.pods, p.UID)
-	s.repays(p.UID)
+	s.removeFor(p.UID)
 	s.d.ledger.deleted(p.UID, p.Version)
 	s.begins(p.UID)
 	if s.seen.mustLeave[p.UID] && !old.Deleting {
