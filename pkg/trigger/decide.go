@@ -21,7 +21,7 @@ import (
 // seen, the ledger and the instant. Whoever previews fills in the same struct.
 type Facts struct {
 	Now          time.Time
-	LookingSince time.Time // since when the one who decides has been looking
+	LeadingSince time.Time // since when the one who decides has been looking
 
 	Plan  Plan
 	State State
@@ -519,7 +519,7 @@ func (d *decider) causeOf(slot time.Time, reason string) ledger.Cause {
 // was found later stood at its time already.
 func (d *decider) pausedBy(slot time.Time) ledger.Cause {
 	l := d.out.Ledger
-	unseen := slot.Before(d.f.LookingSince)
+	unseen := slot.Before(d.f.LeadingSince)
 	var holds []ledger.Cause
 	for i, s := range d.switches() {
 		if !s.Holds(slot) {

@@ -66,7 +66,7 @@ func (a *advance) looks(m Action) Action {
 	n := 0
 	for _, rec := range a.j.Steps {
 		if n < maxLooks && a.isLookedAfter(&rec) {
-			m.Besides = append(m.Besides, Action{Act: ActLook, Path: rec.Path, Step: a.find(rec.Path)})
+			m.Besides = append(m.Besides, Action{Act: ActCheckDrift, Path: rec.Path, Step: a.find(rec.Path)})
 			n++
 		}
 	}

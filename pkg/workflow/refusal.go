@@ -61,8 +61,8 @@ func FailsBy(at time.Time) string {
 	return failsBy + at.UTC().Format(time.RFC3339) + ", the step fails"
 }
 
-// CleansTill says until when a cleanup waits for something.
-func CleansTill(at time.Time) string { return cleansTill + at.UTC().Format(time.RFC3339) }
+// CleanupWaitsUntil says until when a cleanup waits for something.
+func CleanupWaitsUntil(at time.Time) string { return cleansTill + at.UTC().Format(time.RFC3339) }
 
 // wantOf is what a step waited for, without what was to come.
 func wantOf(waits string) string {

@@ -429,7 +429,7 @@ func (v view) sleeps(known *cachedPlan) *time.Time {
 	if known.table == nil || v.newer != "" {
 		return nil
 	}
-	course := offwindow.NewCourse(known.table, v.overrides(), v.policy.gate, v.facts.Now)
+	course := offwindow.NewTimeline(known.table, v.overrides(), v.policy.gate, v.facts.Now)
 	switch {
 	case v.paused.On && len(v.facts.Records) == 0:
 		return course.Paused(v.paused, false).At

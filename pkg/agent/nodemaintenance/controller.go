@@ -282,7 +282,7 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 		k.Telemetry.Log.Error("limits of nodes", "error", err.Error())
 		return now.Add(queue.ResyncPeriod)
 	}
-	k.look = look{again: now.Add(queue.ResyncPeriod), check: k.Gates.Check(), shut: claims.Shut(k.Gates.ClockDoubt(), k.Gates.Pauses(), now), gone: k.look.gone}
+	k.look = look{again: now.Add(queue.ResyncPeriod), check: k.Gates.Check(), shut: claims.ClusterGate(k.Gates.ClockDoubt(), k.Gates.Pauses(), now), gone: k.look.gone}
 	writing := k.writer.inFlight() // before the nodes: what is answered meanwhile is looked at again
 	objects := k.objects()
 	k.writer.forgetRefusal(objects)
@@ -428,7 +428,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 	for _, l := range k.Rollouts.Runs.Filter(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
 		holds, wants := workflow.NodeClaims(l.Head, l.Journal, l.Cordons) // what it wants now, it said itself; what it holds its journal says
 		c.engage(l, holds, wants)
-		for _, h := range claims.Held(holds, k.Rollouts.Runs.Unclaimed(l.Key())) {
+		for _, h := range claims.ActualHolds(holds, k.Rollouts.Runs.Unclaimed(l.Key())) {
 			h.Step = store.StepKey{Run: l.Key(), Path: h.Path}.String()
 			h.Stalled = k.stalls(ctx, l, h, now)
 			c.holds = append(c.holds, h)

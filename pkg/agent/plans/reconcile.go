@@ -130,7 +130,7 @@ func (c *Controller) cannotDecide(ctx context.Context, cm *corev1.ConfigMap, kno
 func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan) (trigger.Facts, error) {
 	uid := string(cm.UID)
 	f := trigger.Facts{
-		Now: c.Now(), LookingSince: c.Scope.LookingSince(),
+		Now: c.Now(), LeadingSince: c.Scope.LeadingSince(),
 		Plan: trigger.Plan{
 			Namespace: k.Namespace, Name: k.Name, UID: uid,
 			CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: known.Spec, Faults: known.Faults,
@@ -204,7 +204,7 @@ func (c *Controller) noteLost(ctx context.Context, k types.NamespacedName, cm *c
 
 // broughtAlong says whether the status of a plan came with it: from a backup, or from what it was copied of.
 func (c *Controller) broughtAlong(cm *corev1.ConfigMap) bool {
-	return status.BroughtAlong(cm.Annotations[annotations.StatusConditions], cm.CreationTimestamp.Time, c.Clients.Ahead())
+	return status.IsCopied(cm.Annotations[annotations.StatusConditions], cm.CreationTimestamp.Time, c.Clients.Ahead())
 }
 
 // wasDecided says whether an agent has decided over a plan before, and so gave it a

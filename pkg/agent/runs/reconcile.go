@@ -167,10 +167,10 @@ func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
 	if l.Object.DeletionTimestamp != nil {
 		return workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Deleted", Message: "the run was deleted"}}
 	}
-	in := c.memory.answered.Open(cm, c.Stores.Documents.Intent(cm))
+	in := c.memory.answered.Pending(cm, c.Stores.Documents.Intent(cm))
 	now := c.Now()
 	sig := workflow.SignalsOf(in, l.Run, l.Journal, c.Stores.Documents.Pauses(l.Object.Namespace), now)
-	sig.LookingSince = c.Scope.LookingSince()
+	sig.LeadingSince = c.Scope.LeadingSince()
 	sig.Replace = trigger.Yields(l.Run, c.siblings(l))
 	if l.Journal.Phase == run.Running {
 		c.askGates(&sig, l, cm, in, now)
@@ -464,7 +464,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 				c.Nodes.Enqueue()
 			}
 		}
-		if written != before || left && c.memory.answered.Left(asked, l.Run.Name) {
+		if written != before || left && c.memory.answered.Remains(asked, l.Run.Name) {
 			left = false
 			err := c.consumeAnswers(ctx, l, asked, sig)
 			if again := err != nil && !errors.Is(err, queue.ErrConflict); again && written != before {
@@ -473,7 +473,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 				c.Telemetry.Log.Warn("an answer stays on its plan", "run", l.Key().String(), "error", err.Error())
 			}
 		}
-		c.Steps.Noted(l.Key(), outcomes)
+		c.Steps.ForgetOutcomes(l.Key(), outcomes)
 		c.Steps.CancelStale(l.Key(), l.Journal)
 		c.Nodes.Want(l.Key(), next.Wants)
 		if next.Act == workflow.ActClose {

@@ -58,7 +58,7 @@ func (c *Controller) judge(l *store.CachedRun, path string, out executors.Outcom
 
 // cleanupWaits says until when the cleanup of a run, or what ends a step, waits.
 func (c *Controller) cleanupWaits(l *store.CachedRun, path string) string {
-	return workflow.CleansTill(workflow.CleanupEnds(l.Journal, path, c.Scope.LookingSince()))
+	return workflow.CleanupWaitsUntil(workflow.CleanupEnds(l.Journal, path, c.Scope.LeadingSince()))
 }
 
 // waitsFor is an act of cleanup that is refused: it is tried again, more and more

@@ -258,7 +258,7 @@ func (o *resumeOptions) runWaits(ctx context.Context, k *factory.Cluster, cm *co
 	}
 	runs, _ := k.RunsOf(ctx, cm, factory.ActiveOnly)
 	for _, r := range runs {
-		if held := view.ResumeHelps(view.Answered(r, cm)); held != "" && view.Heard(cm, r.Run.Name) {
+		if held := view.ResumeHelps(view.Answered(r, cm)); held != "" && view.Responsive(cm, r.Run.Name) {
 			return fmt.Sprintf("its run %s %s: see %s", r.Run.Name, held, o.Suggest().Resume(r.Run.Name))
 		}
 	}

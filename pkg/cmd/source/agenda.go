@@ -441,7 +441,7 @@ func (a *Agenda) outcomes(p Plan, set schedule.Set) func(schedule.Slot) outcome 
 func (a *Agenda) whenClosed(start view.SlotStart, superseded func(time.Time) bool) outcome {
 	v, opens := start.Gate, start.Opens()
 	why := "not permitted then: " + v.Why()
-	if v.Cause.Kind == schedule.CauseTold { // its reason says so itself
+	if v.Cause.Kind == schedule.CausePublished { // its reason says so itself
 		why = v.Reason
 	}
 	switch {

@@ -230,8 +230,8 @@ func (b Resolver) noteFrozen(namespace string, v schedule.Verdict) {
 	}
 }
 
-// ToldByAgent says whether the agent's word on a namespace that could not be read was asked for.
-func (b Resolver) ToldByAgent(namespace string) bool { return b.asked[namespace] }
+// AgentAsked says whether the agent's word on a namespace that could not be read was asked for.
+func (b Resolver) AgentAsked(namespace string) bool { return b.asked[namespace] }
 
 // NamespaceStanza is what a namespace's annotations say. Of one that may not be read, it is the freeze
 // that the agent published on the plans whose gates were asked for.
@@ -326,7 +326,7 @@ func (s Pauses) Deleting(namespace string) bool { return s.deleting[namespace] }
 // DeletingOf says whether the namespace of a plan is being deleted. Where that may not be read, the
 // agent's word on the plan counts: it stays true.
 func (s Pauses) DeletingOf(cm *corev1.ConfigMap) bool {
-	if _, told := view.Stands(view.Conditions(cm), annotations.NamespaceDeleting, metav1.ConditionTrue); told && s.hidden[annotations.NamespaceNamed(cm.Namespace)] {
+	if _, told := view.FindCondition(view.Conditions(cm), annotations.NamespaceDeleting, metav1.ConditionTrue); told && s.hidden[annotations.NamespaceNamed(cm.Namespace)] {
 		s.deleting[cm.Namespace] = true
 	}
 	return s.deleting[cm.Namespace]
@@ -370,9 +370,9 @@ func (s Pauses) AbovePlan(c *factory.Factory, cm *corev1.ConfigMap) []schedule.P
 	return s.above(c, cm, pausedPlan)
 }
 
-// PlanTold is what the agent says of a pause above a plan, where not all of these may be read; off:
+// PublishedPause is what the agent says of a pause above a plan, where not all of these may be read; off:
 // it says of none.
-func (s Pauses) PlanTold(c *factory.Factory, cm *corev1.ConfigMap) schedule.Pause {
+func (s Pauses) PublishedPause(c *factory.Factory, cm *corev1.ConfigMap) schedule.Pause {
 	return s.told(c, cm, pausedPlan)
 }
 

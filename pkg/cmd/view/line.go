@@ -104,7 +104,7 @@ func PlanResource(p Plan) Resource {
 	if p.Intent.Pause.On {
 		waits = append(waits, annotations.KindPlan+"/"+p.Object.Name)
 	}
-	for _, r := range p.Heard() {
+	for _, r := range p.ResponsiveRuns() {
 		open = append(open, Questions(r)...)
 		if one := resumable(r); one != "" {
 			waits = append(waits, one)

@@ -259,7 +259,7 @@ func (s *session) needsSurge(p drain.Pod, dep *appsv1.Deployment) (bool, error) 
 			return false, &surge.Cannot{Why: "its budget " + b.Key() + " lets nobody go, however many replicas there are", Remedy: "write maxUnavailable: 1 there"}
 		}
 	}
-	return surge.Replicas(dep) == 1 || drain.Tight(p, over), nil
+	return surge.Replicas(dep) == 1 || drain.NeedsReplacement(p, over), nil
 }
 
 // removeReplicas removes the replicas that surges added, and says whether all of them are gone, and which

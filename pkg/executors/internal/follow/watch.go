@@ -15,11 +15,11 @@ import (
 
 // Source is where objects are read.
 type Source[L runtime.Object] struct {
-	List  func(ctx context.Context, o metav1.ListOptions) (L, error)
-	Watch func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
-	Trim  func(*metav1.ListOptions)
-	Heard func(error) // told of every answer, nil for a good one
-	Small bool        // no tenant writes these objects
+	List     func(ctx context.Context, o metav1.ListOptions) (L, error)
+	Watch    func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+	Trim     func(*metav1.ListOptions)
+	OnAnswer func(error) // told of every answer, nil for a good one
+	Small    bool        // no tenant writes these objects
 }
 
 // How long to wait before asking an API server that is away again (a guess: an outage is noticed

@@ -73,7 +73,7 @@ func podsOf(clients kube.Interface, dep *appsv1.Deployment) follow.Source[*corev
 	selector := metav1.FormatLabelSelector(dep.Spec.Selector)
 	in := clients.CoreV1().Pods(dep.Namespace)
 	return follow.Source[*corev1.PodList]{
-		List: in.List, Watch: in.Watch, Heard: func(error) {}, Trim: func(o *metav1.ListOptions) { o.LabelSelector = selector },
+		List: in.List, Watch: in.Watch, OnAnswer: func(error) {}, Trim: func(o *metav1.ListOptions) { o.LabelSelector = selector },
 	}
 }
 
