@@ -313,7 +313,7 @@ func (p permits) Opens(t int64) int64   { return p.opens(t) }
 func (p permits) Closed(t int64) int64  { return p.closed(t) }
 
 func (p permits) Repeats(t int64) (start, end int64) {
-	calm := p.calm(t)
+	calm := p.repeating(t)
 	return calm.start, calm.end
 }
 

@@ -158,9 +158,9 @@ func (l ActiveRun) busy() bool {
 	return !l.Over && (l.Phase != run.Pending || l.Waiting != run.WaitWindow && l.Waiting != run.WaitJitter)
 }
 
-// givesWay says whether a run may have to make room for a request: a dry run has no effect on
+// mayYield says whether a run may have to make room for a request: a dry run has no effect on
 // one that changes something.
-func givesWay(r, to run.Request) bool { return r.DryRun || !to.DryRun }
+func mayYield(r, to run.Request) bool { return r.DryRun || !to.DryRun }
 
 // Passes says whether a request need not wait for a run: what changes something does not wait for a
 // dry run.
@@ -638,7 +638,7 @@ func (d *decider) claim(r run.Request) {
 	if d.f.Plan.Spec.ConcurrencyPolicy == plan.Replace {
 		for _, l := range d.f.Live {
 			switch {
-			case !givesWay(l.Request, r):
+			case !mayYield(l.Request, r):
 			case l.Phase == run.Running:
 				d.out.Replace = including(d.out.Replace, l.Name)
 			case r.Slot != nil && l.Request.Slot != nil:

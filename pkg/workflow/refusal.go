@@ -52,8 +52,8 @@ func (r Refusal) VerdictAt(now time.Time) time.Time {
 // What is said after the want of a step that waits. It is about the time to come: a step that failed
 // says it no more.
 const (
-	failsBy    = "; unless that is so by "
-	cleansTill = "; cleanup waits for it until "
+	failsBy      = "; unless that is so by "
+	cleanupWaits = "; cleanup waits for it until "
 )
 
 // FailsBy says when a step fails that waits for something.
@@ -62,11 +62,11 @@ func FailsBy(at time.Time) string {
 }
 
 // CleanupWaitsUntil says until when a cleanup waits for something.
-func CleanupWaitsUntil(at time.Time) string { return cleansTill + at.UTC().Format(time.RFC3339) }
+func CleanupWaitsUntil(at time.Time) string { return cleanupWaits + at.UTC().Format(time.RFC3339) }
 
 // wantOf is what a step waited for, without what was to come.
 func wantOf(waits string) string {
 	waits, _, _ = strings.Cut(waits, failsBy)
-	waits, _, _ = strings.Cut(waits, cleansTill)
+	waits, _, _ = strings.Cut(waits, cleanupWaits)
 	return waits
 }

@@ -63,7 +63,7 @@ type state struct {
 
 // demand is what the steps of runs want of the nodes, and what they are told.
 type demand struct {
-	wants   map[store.StepKey]nodeWant
+	wants   map[store.StepKey]stepDemand
 	sights  map[store.StepKey]map[string]workflow.NodeState // by rollout, of the nodes that it takes
 	since   map[wish]time.Time
 	stalled map[wish]stalledDrain               // drains of plans that are blocked for good after their cordon
@@ -121,8 +121,8 @@ func (s *shownNodes) keep(there map[string]*nodeObject) {
 	maps.DeleteFunc(s.opened, func(name string, _ time.Time) bool { return gone(name) })
 }
 
-// nodeWant is what one step of a run would take, and what it was given.
-type nodeWant struct {
+// stepDemand is what one step of a run would take, and what it was given.
+type stepDemand struct {
 	nodes []string
 	most  int
 	given map[string]bool
@@ -194,7 +194,7 @@ func New(c Config) *Controller {
 		Config: c, wake: make(chan struct{}, 1),
 		state: state{
 			shown:  shownNodes{last: map[string]*nodeObject{}, opened: map[string]time.Time{}},
-			demand: demand{wants: map[store.StepKey]nodeWant{}, sights: map[store.StepKey]map[string]workflow.NodeState{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}},
+			demand: demand{wants: map[store.StepKey]stepDemand{}, sights: map[store.StepKey]map[string]workflow.NodeState{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}},
 		},
 	}
 	k.writer = newNodeWriter(c, k.Enqueue)
@@ -684,7 +684,7 @@ func (k *Controller) Want(run types.NamespacedName, wants []workflow.NodeDemand)
 		}
 		given := maps.Clone(was.given)
 		maps.DeleteFunc(given, func(name string, _ bool) bool { return !slices.Contains(w.Nodes, name) })
-		k.state.demand.wants[s] = nodeWant{nodes: w.Nodes, most: w.Most, given: given, drain: w.Drain, needs: w.Needs, by: was.by}
+		k.state.demand.wants[s] = stepDemand{nodes: w.Nodes, most: w.Most, given: given, drain: w.Drain, needs: w.Needs, by: was.by}
 		news = true
 	}
 	for s := range k.state.demand.wants {

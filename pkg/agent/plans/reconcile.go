@@ -198,12 +198,12 @@ func (c *Controller) noteLost(ctx context.Context, k types.NamespacedName, cm *c
 	}
 	here := forged || len(f.Live) > 0
 	f.State.LedgerLost = here || wasDecided(cm)
-	f.State.Copied = !here && c.broughtAlong(cm)
+	f.State.Copied = !here && c.isCopied(cm)
 	return nil
 }
 
-// broughtAlong says whether the status of a plan came with it: from a backup, or from what it was copied of.
-func (c *Controller) broughtAlong(cm *corev1.ConfigMap) bool {
+// isCopied says whether the status of a plan came with it: from a backup, or from what it was copied of.
+func (c *Controller) isCopied(cm *corev1.ConfigMap) bool {
 	return status.IsCopied(cm.Annotations[annotations.StatusConditions], cm.CreationTimestamp.Time, c.Clients.Ahead())
 }
 
@@ -218,7 +218,7 @@ func wasDecided(cm *corev1.ConfigMap) bool {
 // status came with the plan, or the run that it asked for is there, of which an agent that died
 // had not said so in the status yet.
 func (c *Controller) answered(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, name string) (bool, error) {
-	if c.broughtAlong(cm) { // the token was never seen on this plan
+	if c.isCopied(cm) { // the token was never seen on this plan
 		return true, nil
 	}
 	switch _, err := c.Clients.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, name, metav1.GetOptions{}); {

@@ -152,7 +152,7 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 	}
 	message := view.AgentMessage(cm, nil)
 	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(print.New(f.env, f.env.Zone).InstantsInZone(message)))
-	f.screen.ShowOf(view.LinesOf(planThing(f.plan), text), []print.Update{{Of: "wait", Text: text}})
+	f.screen.ShowOf(view.LinesOf(planResource(f.plan), text), []print.Update{{Of: "wait", Text: text}})
 	return f.endedUnseen(ctx)
 }
 
@@ -174,8 +174,8 @@ func (f *follower) answered(r *view.Run) view.Run {
 	return *r
 }
 
-// planThing is a plan of which only its object is known.
-func planThing(cm *corev1.ConfigMap) view.Resource {
+// planResource is a plan of which only its object is known.
+func planResource(cm *corev1.ConfigMap) view.Resource {
 	return view.Resource{Kind: cm.Labels[annotations.LabelKind], Namespace: cm.Namespace, Name: cm.Name}
 }
 

@@ -86,7 +86,7 @@ func Run(t *testing.T, c Case) {
 		t.Run("what was there is recorded before the effect, and only once", c.recordsFirst)
 		t.Run("restore puts back what was there, twice is fine", c.restores)
 		t.Run("restore leaves what somebody changed", c.leavesWhatChanged)
-		t.Run("restore of what is gone is done", c.letsGo)
+		t.Run("restore of what is gone is done", c.releases)
 		t.Run("restore before the effect changes nothing", c.restoresNothing)
 		t.Run("a crash in restore loses nothing", c.restoresThroughCrashes)
 	}

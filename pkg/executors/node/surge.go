@@ -252,7 +252,7 @@ func (s *session) settle(d surge.ExtraReplica) error {
 // permits no eviction. One that would not with the new replica either is an error.
 func (s *session) needsSurge(p drain.Pod, dep *appsv1.Deployment) (bool, error) {
 	s.d.mu.Lock()
-	over := drain.Of(p, s.d.ledger.in(map[string]bool{p.Namespace: true}))
+	over := drain.Of(p, s.d.budgets.in(map[string]bool{p.Namespace: true}))
 	s.d.mu.Unlock()
 	for _, b := range over {
 		if b.MaxUnavailable == "0" || b.MaxUnavailable == "0%" || b.MinAvailable == "100%" {
