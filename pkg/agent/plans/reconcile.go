@@ -79,6 +79,11 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if err := noted(ctx, true); err != nil {
 		return time.Time{}, err
 	}
+	return c.followUp(ctx, k, cm, known, facts, decision)
+}
+
+// followUp does what follows from a decision once the ledger has it: runs first, everything else last.
+func (c *Controller) followUp(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, facts trigger.Facts, decision trigger.Decision) (time.Time, error) {
 	retry, err := c.createRuns(ctx, k, cm, known, facts, decision)
 	if err != nil {
 		return time.Time{}, err
