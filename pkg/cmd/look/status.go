@@ -372,7 +372,7 @@ func stuckRollouts(v print.Printer, active []view.Run, fleet []*corev1.Node) []p
 }
 
 // needsOfRun are what a run that is named needs of somebody, as beside its plan. Of one that
-// does not heed what it is told, nobody is asked for anything.
+// does not do what it is asked, nobody is asked for anything.
 func needsOfRun(ctx context.Context, k *factory.Cluster, v print.Printer, r view.Run) []print.Need {
 	if r.Journal.Phase.Ended() {
 		return nil

@@ -74,13 +74,13 @@ func Unclaimed(plan *corev1.ConfigMap, run string) bool {
 	return stuck.HasNoOpenEntry(said, run)
 }
 
-// Responsive says whether a run heeds what somebody tells it, by the condition RunStuck of its plan: the agent
+// Responsive says whether a run does what somebody asks of it, by the condition RunStuck of its plan: the agent
 // does not leave it alone, and its plan's ledger has it open.
 func Responsive(plan *corev1.ConfigMap, run string) bool {
 	return plan == nil || LeftAlone(plan, run) == "" && !Unclaimed(plan, run)
 }
 
-// ResponsiveRuns are the live runs that heed what somebody tells them: of the others, nobody is asked for anything.
+// ResponsiveRuns are the live runs that do what somebody asks of them: of the others, nobody is asked for anything.
 func (p Plan) ResponsiveRuns() (out []Run) {
 	for _, r := range p.Active {
 		if Responsive(p.Object, r.Run.Name) {

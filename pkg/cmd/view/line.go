@@ -80,7 +80,7 @@ func Texts(lines []Line) []string {
 	return out
 }
 
-// RunResource is a run as something that commands are given for; none that the run would not heed.
+// RunResource is a run as something that commands are given for; none that the run would not obey.
 func RunResource(r Run) Resource {
 	of := Resource{Kind: annotations.KindRun, Namespace: r.Run.Namespace, Name: r.Run.Name, Plan: r.Run.Plan}
 	if !r.Unheard {
