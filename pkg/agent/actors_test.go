@@ -198,7 +198,7 @@ func TestAPolicyThatCannotBeLookedAt(t *testing.T) {
 			hears := w.bindings.heard(func() time.Time { return now }, func() { changes++ })
 			for _, err := range c.answers {
 				hears(err)
-				now = now.Add(workflow.RefusalPatience / 2)
+				now = now.Add(workflow.RefusalTimeout / 2)
 			}
 			if guards := w.version() != ""; guards != c.guards || changes != c.changes || !guards && !w.bindings.known() {
 				t.Errorf("it guards %t, after %d changes, and is known %t; want %t, %d", guards, changes, w.bindings.known(), c.guards, c.changes)

@@ -352,7 +352,7 @@ func (a *Agent) runsConfig() runs.Config {
 		Clients:   runs.Clients{Kube: a.conn.Kube, Accounts: a.accounts, Fence: a.conn.Fence, ClockDoubt: a.conn.Clock.SkewReason, Doubted: a.conn.Clock.Doubted},
 		Stores:    runs.Stores{Documents: a.memory.documents, Runs: a.memory.runs, Ledgers: a.memory.ledgers, Locks: a.memory.locks, Gates: a.memory.gates, Keys: a.keys, Expected: a.controllers.targets.Expectations()},
 		Telemetry: a.telemetry(),
-		Scope:     runs.Scope{Identity: o.LeaderElection.Identity, DryRun: o.DryRun, LookingSince: a.lookingSince},
+		Scope:     runs.Scope{Identity: o.LeaderElection.Identity, DryRun: o.DryRun, LeadingSince: a.lookingSince},
 		Executor:  o.Executors.Executor, Denied: a.deniedTypes, Status: a.status, Steps: a.controllers.steps, Nodes: a.controllers.nodes, Freezes: a.controllers.freezes, Queue: a.queues.runs, Plans: a.queues.plans, Now: o.Now,
 	}
 }
@@ -363,7 +363,7 @@ func (a *Agent) plansConfig() plans.Config {
 		Clients:   plans.Clients{Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.SkewReason, Ahead: a.conn.Clock.Ahead, Doubted: a.conn.Clock.Doubted},
 		Stores:    plans.Stores{Documents: a.memory.documents, Plans: a.memory.plans, Runs: a.memory.runs, History: a.memory.history, Ledgers: a.memory.ledgers, Gates: a.memory.gates, Keys: a.keys},
 		Telemetry: a.telemetry(),
-		Scope:     plans.Scope{Namespace: o.Namespace, DryRun: o.DryRun, LookingSince: a.lookingSince},
+		Scope:     plans.Scope{Namespace: o.Namespace, DryRun: o.DryRun, LeadingSince: a.lookingSince},
 		Executor:  o.Executors.Executor, Settings: a.config.Spec, Watches: plans.Watches{Rules: a.controllers.rules, Targets: a.controllers.targets}, Status: a.status, Runner: a.controllers.runs, EnqueueRun: a.enqueueRun, Queue: a.queues.plans, Now: o.Now,
 	}
 }

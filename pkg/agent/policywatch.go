@@ -51,10 +51,10 @@ func (n *namedObjects) follow(from *informer.ListWatch, changed func()) {
 // heard takes in each answer about them, and says when they can be looked at where they
 // could not before, or the other way round.
 func (n *namedObjects) heard(now func() time.Time, changed func()) func(error) {
-	answers := admissionread.Answers{Now: now}
+	answers := admissionread.ReadAccess{Now: now}
 	return func(err error) {
-		if news := answers.Heard(err); news != admissionread.AsBefore {
-			n.withheld.Store(news == admissionread.Withheld)
+		if news := answers.Observe(err); news != admissionread.Unchanged {
+			n.withheld.Store(news == admissionread.Denied)
 			n.unserved.Store(apierrors.IsNotFound(err))
 			changed()
 		}

@@ -60,7 +60,7 @@ func actedOn() []string {
 // intent of a name (trigger, abort, …).
 func IntentBy(a map[string]string, verified func(what string, stamp Stamp) bool) intent.Intent {
 	in := intent.Intent{Token: token(a[Trigger]), Actors: map[string]intent.Actor{}}
-	in.Pause, in.Faults = readSwitch(Pause, a[Pause], in.Faults)
+	in.Pause, in.Faults = readPause(Pause, a[Pause], in.Faults)
 	misread := len(in.Faults) > 0
 	in.Skip, in.Faults = readSkip(a[Skip], in.Faults)
 	before := len(in.Faults)
@@ -134,7 +134,7 @@ func token(value string) string {
 
 func off(value string) bool { return value == "" || value == "false" }
 
-func readSwitch(key, value string, faults document.Faults) (schedule.Pause, document.Faults) {
+func readPause(key, value string, faults document.Faults) (schedule.Pause, document.Faults) {
 	if off(value) {
 		return schedule.Pause{}, faults
 	}

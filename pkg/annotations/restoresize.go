@@ -70,7 +70,7 @@ func restoreText(r hibernate.Record) ([]byte, error) {
 		return text, err
 	}
 	full := len(text)
-	for _, less := range restoredata.Shorter() {
+	for _, less := range restoredata.Reductions() {
 		out := r
 		out.LeftOut, out.Resources = nil, make([]hibernate.Resource, 0, len(r.Resources))
 		for _, res := range r.Resources {

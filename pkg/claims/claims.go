@@ -19,9 +19,9 @@ import (
 // doubtRecheck is how soon a doubt about the clock is looked at again, as all is.
 const doubtRecheck = 30 * time.Second
 
-// Shut is the gate that keeps change from starting on any node: of a doubt about the agent's clock,
+// ClusterGate is the gate that keeps change from starting on any node: of a doubt about the agent's clock,
 // or of a pause of the whole cluster; nil: nothing does.
-func Shut(clockDoubt string, everywhere []schedule.Pause, now time.Time) *nodes.Gate {
+func ClusterGate(clockDoubt string, everywhere []schedule.Pause, now time.Time) *nodes.Gate {
 	if clockDoubt != "" {
 		return &nodes.Gate{Reason: clockDoubt, Next: new(now.Add(doubtRecheck))}
 	}
@@ -58,12 +58,12 @@ func GateForRun(shut *nodes.Gate, n Node, w Work, now time.Time) (gate nodes.Gat
 	if gate, passes = nodes.GateForRun(n.Intent.Pause, named, n.Verdict, now); passes {
 		return gate, true
 	}
-	return Fit(gate, w.Needs, now), false
+	return GateForDuration(gate, w.Needs, now), false
 }
 
-// Fit is the gate of a node for work that takes about so long: it begins only where it would be
+// GateForDuration is the gate of a node for work that takes about so long: it begins only where it would be
 // through before the node's own window closes. What nobody knows, 0, fits into each open window.
-func Fit(gate nodes.Gate, needs time.Duration, now time.Time) nodes.Gate {
+func GateForDuration(gate nodes.Gate, needs time.Duration, now time.Time) nodes.Gate {
 	if !gate.Permitted || gate.Next == nil || !now.Add(needs).After(*gate.Next) {
 		return gate
 	}
@@ -73,8 +73,8 @@ func Fit(gate nodes.Gate, needs time.Duration, now time.Time) nodes.Gate {
 	}
 }
 
-// Needs is about how long a step takes for one node; 0: nobody said.
-func Needs(one run.Run, path string) time.Duration {
+// EstimatedDuration is about how long a step takes for one node; 0: nobody said.
+func EstimatedDuration(one run.Run, path string) time.Duration {
 	step, found := one.Tree().Find(path)
 	if !found || step.Type != plan.TypeForEachNode {
 		return 0
@@ -93,9 +93,9 @@ func Asked(n nodes.Node, withheld bool) []nodes.Asked {
 	return n.Asked
 }
 
-// Held are the nodes that a run really has. One that its plan's ledger does not know as open begins
+// ActualHolds are the nodes that a run really has. One that its plan's ledger does not know as open begins
 // nothing, and so it has nothing but what is cordoned for it.
-func Held(holds []nodes.Hold, unclaimed bool) []nodes.Hold {
+func ActualHolds(holds []nodes.Hold, unclaimed bool) []nodes.Hold {
 	if !unclaimed {
 		return holds
 	}

@@ -51,14 +51,14 @@ func TestWhichGateStandsBeforeARunThatWantsANode(t *testing.T) {
 		"a bypass that names another run shuts": {"", nil, claims.Node{intent.Intent{Bypass: intent.Bypass{Run: "q"}}, shut}, 0, nodes.Gate{Reason: "outside", Next: &closes, Opens: &closes}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gate, passes := claims.GateForRun(claims.Shut(c.doubt, c.pauses, now), c.node, claims.Work{Run: "r", Needs: c.needs}, now)
+			gate, passes := claims.GateForRun(claims.ClusterGate(c.doubt, c.pauses, now), c.node, claims.Work{Run: "r", Needs: c.needs}, now)
 			if diff := cmp.Diff(c.want, gate); diff != "" || passes != c.passes {
 				t.Errorf("it passes: %t; -want +got:\n%s", passes, diff)
 			}
 			if c.needs > 0 || c.passes {
 				return
 			}
-			if diff := cmp.Diff(c.want, claims.Gate(claims.Shut(c.doubt, c.pauses, now), c.node, now)); diff != "" {
+			if diff := cmp.Diff(c.want, claims.Gate(claims.ClusterGate(c.doubt, c.pauses, now), c.node, now)); diff != "" {
 				t.Errorf("for a request: -want +got:\n%s", diff)
 			}
 		})
@@ -74,10 +74,10 @@ func TestWhatCountsAsAClaim(t *testing.T) {
 		t.Errorf("a request that is withheld: %v", got)
 	}
 	holds := []nodes.Hold{{Node: "a"}, {Node: "b", Cordoned: true}}
-	if got := claims.Held(holds, false); len(got) != 2 {
+	if got := claims.ActualHolds(holds, false); len(got) != 2 {
 		t.Errorf("of a run that the ledger knows: %v", got)
 	}
-	if got := claims.Held(holds, true); len(got) != 1 || got[0].Node != "b" || len(holds) != 2 {
+	if got := claims.ActualHolds(holds, true); len(got) != 1 || got[0].Node != "b" || len(holds) != 2 {
 		t.Errorf("of one that it does not know: %v", got)
 	}
 }
@@ -88,7 +88,7 @@ func TestHowLongARolloutNeedsForANode(t *testing.T) {
 		{Name: "drain", Type: plan.TypeDrain, Properties: map[string]any{"estimate": "20m"}},
 	}}}
 	for path, want := range map[string]time.Duration{"roll": 20 * time.Minute, "drain": 0, "else": 0} {
-		if got := claims.Needs(one, path); got != want {
+		if got := claims.EstimatedDuration(one, path); got != want {
 			t.Errorf("%s: %s, not %s", path, got, want)
 		}
 	}

@@ -19,7 +19,7 @@ type Edit = func(*trigger.Facts)
 func Facts(now string, edits ...Edit) trigger.Facts {
 	spec := plan.Spec{Steps: []plan.Step{{Name: "pause", Type: "suspend"}}}.Defaulted()
 	f := trigger.Facts{
-		Now: Clock(now), LookingSince: Clock("00:00"), Plan: trigger.Plan{
+		Now: Clock(now), LeadingSince: Clock("00:00"), Plan: trigger.Plan{
 			Namespace: "shop", Name: "orders", UID: "uid",
 			CreatedAt: Clock("00:00"), EditedAt: Clock("00:00"), Spec: spec,
 		}, Ready: trigger.Readiness{OK: true},

@@ -75,9 +75,9 @@ func NeedOf(p Pod, b Budget) Need {
 	return NeedRoom
 }
 
-// Tight says that a pod may leave only once there is one more: one of its budgets
+// NeedsReplacement says that a pod may leave only once there is one more: one of its budgets
 // lets nobody go now. A budget that counts the pod as gone is not tight for it.
-func Tight(p Pod, budgets []Budget) bool {
+func NeedsReplacement(p Pod, budgets []Budget) bool {
 	return slices.ContainsFunc(Of(p, budgets), func(b Budget) bool {
 		_, counted := b.disrupted(p)
 		return NeedOf(p, b) == NeedRoom && b.Allowed <= 0 && !counted

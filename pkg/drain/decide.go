@@ -292,7 +292,7 @@ func (d *decider) step(j Judged) {
 // replaced says whether a pod has a replacement, or needs none as its budgets stand now.
 func (d *decider) replaced(j Judged) bool {
 	r := d.view.Replacements[j.UID]
-	return r.Ready || !r.Unneeded.IsZero() && !Tight(j.Pod, d.view.Budgets)
+	return r.Ready || !r.Unneeded.IsZero() && !NeedsReplacement(j.Pod, d.view.Budgets)
 }
 
 // unreplaced are the pods that leave; one whose replacement is there waits for

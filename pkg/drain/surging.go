@@ -18,7 +18,7 @@ func SurgeAgain(failed int) time.Duration {
 // and covers p, too. One replica more lets one pod go at a time: p goes by it later, or gets a
 // replacement of its own then.
 func (d *decider) makesRoom(p Pod) (other string) {
-	if !Tight(p, d.view.Budgets) {
+	if !NeedsReplacement(p, d.view.Budgets) {
 		return ""
 	}
 	over := Of(p, d.view.Budgets)

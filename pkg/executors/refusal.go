@@ -159,10 +159,10 @@ const (
 	refusedLook    = time.Minute
 )
 
-// LookAgain is how long after a look of a [Drifter] that failed the next one is to be made. Nothing is
+// RecheckAfter is how long after a look of a [Drifter] that failed the next one is to be made. Nothing is
 // seen meanwhile, as no watch may stand yet. A conflict is a change between the look's read and its
 // dry run: what it looks for.
-func LookAgain(err error) time.Duration {
+func RecheckAfter(err error) time.Duration {
 	switch {
 	case apierrors.IsConflict(err):
 		return conflictLook

@@ -144,7 +144,7 @@ func TestWhenALookThatFailedIsMadeAgain(t *testing.T) {
 		"its account may not look":         {cannot(runnerUser), time.Minute},
 		"there is no such kind":            {apierrors.NewNotFound(banner, ""), time.Minute},
 	} {
-		if got := executors.LookAgain(c.err); got != c.want {
+		if got := executors.RecheckAfter(c.err); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

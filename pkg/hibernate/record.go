@@ -336,15 +336,15 @@ func (r *Resource) sleeps(o Observation, now time.Time) {
 	case none:
 		r.AwakeAt = cmp.Or(r.AwakeAt, &now)
 	case r.AwakeAt != nil || !maps.Equal(part, r.PartUnits): // what put it back let it go, or another part of it sleeps
-		*r = r.Banked(now)
+		*r = r.AccumulateSleep(now)
 		r.PartUnits = part
 	}
 	r.AsleepAt = cmp.Or(r.AsleepAt, &now)
 	r.RestoredAt, r.WokenAt, r.StartingAt, r.AskedAt = nil, nil, nil, nil
 }
 
-// Banked has what slept so far added up: what sleeps from now on may be another part of it.
-func (r Resource) Banked(now time.Time) Resource {
+// AccumulateSleep has what slept so far added up: what sleeps from now on may be another part of it.
+func (r Resource) AccumulateSleep(now time.Time) Resource {
 	r.Slept, r.UnitSlept, r.AsleepAt, r.AwakeAt, r.PartUnits = r.seconds(now), r.UnitSeconds(now), nil, nil, nil
 	return r
 }
@@ -393,7 +393,7 @@ func (s *Step) revived(o Observation, i int, now time.Time) {
 		}
 		res.Revived++
 		res.RevivedBy = o.RevivedBy
-		*res = res.Banked(now)
+		*res = res.AccumulateSleep(now)
 		res.NotBefore = new(now.Add(min(pause, longestRevivalPause)))
 		s.ask(i, o, now)
 	}

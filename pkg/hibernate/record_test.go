@@ -380,7 +380,7 @@ func TestHowManySleep(t *testing.T) {
 func TestUnitsThatSleptHaveABound(t *testing.T) {
 	r := Resource{AsleepAt: &evening, Units: map[string]float64{"cpu": math.MaxFloat64}}
 	for i := range 3 * mostUnitsSlept {
-		r = r.Banked(evening.Add(time.Duration(i+1) * time.Hour))
+		r = r.AccumulateSleep(evening.Add(time.Duration(i+1) * time.Hour))
 		r.AsleepAt, r.Units = new(evening.Add(time.Duration(i+1)*time.Hour)), map[string]float64{"cpu": math.MaxFloat64, fmt.Sprintf("type-%d", i): 1}
 	}
 	if _, err := json.Marshal(r); err != nil {

@@ -224,7 +224,7 @@ func (l *ListWatch) Watch(o metav1.ListOptions) (watch.Interface, error) {
 // has handed on itself can it compare with what is there.
 func (l *ListWatch) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
 	ctx, stop := context.WithCancel(ctx)
-	s := &watchStream{ListWatch: l, out: make(chan watch.Event), stop: stop, patience: l.silence}
+	s := &watchStream{ListWatch: l, out: make(chan watch.Event), stop: stop, quietTimeout: l.silence}
 	l.mu.Lock()
 	l.known = map[types.NamespacedName]knownObject{}
 	l.mu.Unlock()
@@ -252,11 +252,11 @@ func (l *ListWatch) reached(version string) {
 // watchStream is the watch without an end.
 type watchStream struct {
 	*ListWatch
-	out       chan watch.Event
-	stop      context.CancelFunc
-	patience  time.Duration // with a watch that says nothing
-	bookmarks bool          // were seen: whoever sends none is not silent for want of life
-	begun     bool          // the first list was handed on
+	out          chan watch.Event
+	stop         context.CancelFunc
+	quietTimeout time.Duration // with a watch that says nothing
+	bookmarks    bool          // were seen: whoever sends none is not silent for want of life
+	begun        bool          // the first list was handed on
 }
 
 // Stop is watch.Interface's.
@@ -545,7 +545,7 @@ func (s *watchStream) follow(ctx context.Context, from string) (string, error) {
 // events hands on what a watch shows.
 func (s *watchStream) events(ctx context.Context, w watch.Interface, from string) (string, error) {
 	began, some := time.Now(), false
-	quiet := time.NewTimer(s.patience)
+	quiet := time.NewTimer(s.quietTimeout)
 	defer quiet.Stop()
 	for {
 		select {
@@ -555,7 +555,7 @@ func (s *watchStream) events(ctx context.Context, w watch.Interface, from string
 			return from, errDoubted
 		case <-quiet.C:
 			if !s.bookmarks && s.timeout > ownWatch { // it may be one of those that send none
-				s.patience = min(2*s.patience, 2*s.timeout)
+				s.quietTimeout = min(2*s.quietTimeout, 2*s.timeout)
 			}
 			return from, errDoubted
 		case event, open := <-w.ResultChan():
@@ -571,7 +571,7 @@ func (s *watchStream) events(ctx context.Context, w watch.Interface, from string
 				return from, err
 			}
 			from = version
-			quiet.Reset(s.patience)
+			quiet.Reset(s.quietTimeout)
 		}
 	}
 }
@@ -588,7 +588,7 @@ func (s *watchStream) event(ctx context.Context, event watch.Event) (string, err
 	k := keyOf(m)
 	switch event.Type {
 	case watch.Bookmark:
-		s.bookmarks, s.patience = true, s.silence
+		s.bookmarks, s.quietTimeout = true, s.silence
 	case watch.Deleted:
 		s.mu.Lock()
 		delete(s.known, k)

@@ -274,7 +274,7 @@ func TestARefusalIsToldOnceAndUntilItIsOver(t *testing.T) {
 func TestARefusalIsTheWantOfARightOnceItLasts(t *testing.T) {
 	inSet(t, 0, func(w *setWorld) {
 		source := w.kept(maps())
-		source.Patience = 30 * time.Second
+		source.RefusalTimeout = 30 * time.Second
 		trouble := func(u *informer.Use) string {
 			if err := u.Trouble(); err != nil {
 				return err.Error()

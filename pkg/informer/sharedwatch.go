@@ -33,10 +33,10 @@ type Source struct {
 	// Refusal is what an error says of the account's rights, in words for its people; nil:
 	// nothing. Where it is missing nothing is told of errors.
 	Refusal func(error) error
-	// Patience is how long an account has to be refused before that is believed to be for want of
+	// RefusalTimeout is how long an account has to be refused before that is believed to be for want of
 	// a right, or a kind not to be there: an API server that has just started refuses everybody, and
 	// knows few kinds. 0: it is believed at once.
-	Patience time.Duration
+	RefusalTimeout time.Duration
 	// Pause is how long to wait after so many failures; nil: as Backoff says.
 	Pause func(failed int, err error) time.Duration
 	// Silence is after how long a watch that says nothing is doubted; 0: LongSilence.
@@ -67,11 +67,11 @@ type refusal struct {
 }
 
 // again is what another answer makes of it.
-func (r refusal) again(said, raw error, now time.Time, patience time.Duration) refusal {
+func (r refusal) again(said, raw error, now time.Time, lasting time.Duration) refusal {
 	passes := apierrors.IsForbidden(raw) || apierrors.IsUnauthorized(raw) || apierrors.IsNotFound(raw)
-	next := refusal{said: said, raw: raw, since: now, lasts: patience == 0 || !passes}
+	next := refusal{said: said, raw: raw, since: now, lasts: lasting == 0 || !passes}
 	if r.said != nil {
-		next.since, next.lasts = r.since, next.lasts || now.Sub(r.since) >= patience
+		next.since, next.lasts = r.since, next.lasts || now.Sub(r.since) >= lasting
 	}
 	return next
 }
@@ -182,12 +182,12 @@ func (w *sharedWatch) answered(err error) {
 	w.mu.Lock()
 	was := w.refusal
 	if said != nil {
-		is = was.again(said, err, time.Now(), w.source.Patience)
+		is = was.again(said, err, time.Now(), w.source.RefusalTimeout)
 	}
 	w.refusal = is
 	w.mu.Unlock()
 	if was.said == nil && said != nil && !is.lasts {
-		time.AfterFunc(w.source.Patience, w.from.retry) // the answer that counts
+		time.AfterFunc(w.source.RefusalTimeout, w.from.retry) // the answer that counts
 	}
 	if wordsOf(was.said) != wordsOf(said) || was.lasts != is.lasts {
 		w.notifyEstablished()

@@ -77,7 +77,7 @@ const (
 	Opening     Action = "opens"
 	ClosesAgain Action = "closes again" // somebody opened it while it was held
 	FoundClosed Action = "found closed" // somebody else closed it: it stays so when we let go
-	LetsGo      Action = "lets go"      // of what was not ours to open
+	Releasing   Action = "lets go"      // of what was not ours to open
 )
 
 // Verdict is what follows for one object.
@@ -131,7 +131,7 @@ func (k Knob) Decide(f Facts, wants ...DesiredState) (Verdict, error) {
 		}
 	case known:
 		delete(out.Memory, k.Pointer())
-		out.Action = LetsGo
+		out.Action = Releasing
 		if ours {
 			out.Action, out.Closed = Opening, k.IsClosedValue(entry.Found)
 			out.Patch = patch(k.Path, entry.Found)

@@ -138,16 +138,16 @@ func TestWhatFollowsFromWhoClosedAndWhoHolds(t *testing.T) {
 		{"it is closed already, by us", shut, byP, false, false, []knob.DesiredState{{"ns/p", true}}, knob.Nothing, "null", byP},
 		{"a human had closed it", shut, "", false, false, []knob.DesiredState{{"ns/p", true}}, knob.FoundClosed, "null", human},
 		{"a human had closed it, and it is known", shut, human, false, false, []knob.DesiredState{{"ns/p", true}}, knob.Nothing, "null", human},
-		{"a human had closed it: we let go and leave it", shut, human, false, false, []knob.DesiredState{{"ns/p", false}}, knob.LetsGo, "null", ""},
+		{"a human had closed it: we let go and leave it", shut, human, false, false, []knob.DesiredState{{"ns/p", false}}, knob.Releasing, "null", ""},
 		{"a human opens what we hold", open, byP, false, false, []knob.DesiredState{{"ns/p", true}}, knob.ClosesAgain, `{"spec":{"suspend":true}}`, byP},
 		{"a human opens what a human had closed, while it is held", open, human, false, false, []knob.DesiredState{{"ns/p", true}}, knob.ClosesAgain, `{"spec":{"suspend":true}}`, byP},
-		{"a human opened it just before we do", open, byP, false, false, []knob.DesiredState{{"ns/p", false}}, knob.LetsGo, "null", ""},
+		{"a human opened it just before we do", open, byP, false, false, []knob.DesiredState{{"ns/p", false}}, knob.Releasing, "null", ""},
 		{"a second policy closes as well", shut, byP, false, false, []knob.DesiredState{{"ns/q", true}}, knob.Nothing, "null", byBoth},
 		{"one of two lets go", shut, byBoth, false, false, []knob.DesiredState{{"ns/q", false}}, knob.Nothing, "null", byP},
 		{"the last lets go", shut, byP, false, false, []knob.DesiredState{{"ns/p", false}, {"ns/q", false}}, knob.Opening, `{"spec":{"suspend":false}}`, ""},
 		{"one lets go as the other begins", shut, byP, false, false, []knob.DesiredState{{"ns/p", false}, {"ns/q", true}}, knob.Nothing, "null", strings.ReplaceAll(byP, "ns/p", "ns/q")},
 		{"a human opened it and closed it again", shut, byP, false, true, []knob.DesiredState{{"ns/p", true}}, knob.FoundClosed, "null", human},
-		{"a human closed it again, and the policy permits", shut, byP, false, true, []knob.DesiredState{{"ns/p", false}}, knob.LetsGo, "null", ""},
+		{"a human closed it again, and the policy permits", shut, byP, false, true, []knob.DesiredState{{"ns/p", false}}, knob.Releasing, "null", ""},
 		{"what is being deleted is not closed", open, "", true, false, []knob.DesiredState{{"ns/p", true}}, knob.Nothing, "null", ""},
 		{"what is being deleted is not closed again", open, byP, true, false, []knob.DesiredState{{"ns/p", true}}, knob.Nothing, "null", byP},
 		{"what is being deleted is opened", shut, byP, true, false, []knob.DesiredState{{"ns/p", false}}, knob.Opening, `{"spec":{"suspend":false}}`, ""},
@@ -184,7 +184,7 @@ func TestAnotherWayOfBeingClosedIsSomebodyElses(t *testing.T) {
 				t.Fatalf("%+v, %v", v, err)
 			}
 			v, err = k.Decide(knob.Facts{Object: object(t, c.object), Memory: v.Memory}, knob.DesiredState{Policy: "ns/p"})
-			if err != nil || v.Action != knob.LetsGo || v.Patch != nil || !v.Closed {
+			if err != nil || v.Action != knob.Releasing || v.Patch != nil || !v.Closed {
 				t.Fatalf("%+v, %v", v, err)
 			}
 		})

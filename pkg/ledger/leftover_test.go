@@ -75,7 +75,7 @@ func TestWhatARunDidNotPutBackIsKeptUntilSomebodyKnowsOrItIsAsItWas(t *testing.T
 		t.Errorf("after one is as it was: %+v", l.Left)
 	}
 	f := trigger.Facts{
-		Now: coretest.Clock("03:00"), LookingSince: coretest.Clock("01:00"), Plan: trigger.Plan{Namespace: "shop", Name: "orders", UID: "uid", CreatedAt: coretest.Clock("01:00"), Spec: coretest.NewRun().Spec, Intent: intent.Intent{Resume: intent.RunRef{Run: "another"}}},
+		Now: coretest.Clock("03:00"), LeadingSince: coretest.Clock("01:00"), Plan: trigger.Plan{Namespace: "shop", Name: "orders", UID: "uid", CreatedAt: coretest.Clock("01:00"), Spec: coretest.NewRun().Spec, Intent: intent.Intent{Resume: intent.RunRef{Run: "another"}}},
 		Ready: trigger.Readiness{OK: true}, State: trigger.State{Ledger: &l, ResumeSeen: coretest.Clock("02:45")}, NameOf: func(run.Request) string { return "x" },
 	}
 	f.State.Ledger.Watermark = coretest.Clock("02:59")

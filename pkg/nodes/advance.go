@@ -370,7 +370,7 @@ func (w *work) start() {
 
 // admits asks again what the ranker asked: a ranking of another view does no harm.
 func (w *work) admits(s *requestState) bool {
-	if w.node.undone() || w.yielded() {
+	if w.node.uncordonedByOthers() || w.yielded() {
 		return false
 	}
 	present := w.holding()

@@ -257,7 +257,7 @@ func (w *work) forsaken(claimant string) bool {
 // stale says that plans alone stand in the record, and that the node is
 // schedulable all the same: who cordons it now begins anew, as Cordon.With does.
 func (w *work) stale() bool {
-	return w.record != nil && !w.node.Unschedulable && !w.node.undone() && w.wantsCordon()
+	return w.record != nil && !w.node.Unschedulable && !w.node.uncordonedByOthers() && w.wantsCordon()
 }
 
 func (w *work) wantsCordon() bool {

@@ -242,8 +242,8 @@ func (n *Node) holders() (standing []*Asked, leaving bool) {
 	return standing, leaving
 }
 
-// undone says that somebody else uncordoned the node while requests hold it.
-func (n *Node) undone() bool {
+// uncordonedByOthers says that somebody else uncordoned the node while requests hold it.
+func (n *Node) uncordonedByOthers() bool {
 	if n.Cordon == nil || n.Unschedulable {
 		return false
 	}

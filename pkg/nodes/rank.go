@@ -326,7 +326,7 @@ func (r *ranker) holder(e *entry) (Wait, bool) {
 	switch {
 	case len(e.holds) > 0:
 		return held(e.holds[0].Claimant), true
-	case occupied && e.undone():
+	case occupied && e.uncordonedByOthers():
 		return said(WaitUncordoned, "somebody uncordoned the node while it was held; it is free again when the present request is removed"), true
 	case len(e.standing) > 0 && e.asked == nil:
 		return held(e.present()), true

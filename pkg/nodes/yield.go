@@ -120,7 +120,7 @@ func (r *ranker) resumption(s *site) *entry {
 	case s.stopped():
 		r.fix(s.Name, claimant, "", said(WaitClosed, s.Gate.Stops))
 		return nil
-	case s.undone():
+	case s.uncordonedByOthers():
 		r.fix(s.Name, claimant, "", said(WaitUncordoned, "somebody uncordoned the node while it was held; it goes on when it is cordoned again"))
 		return nil
 	case r.world.Limits.Yield && s.obstructed(s.standing):

@@ -25,26 +25,26 @@ func (c Change) Verb() string {
 	return "sleeps"
 }
 
-// Course is what says when a HibernatePlan changes: its schedule, what people ask of it, and policies,
+// Timeline is what says when a HibernatePlan changes: its schedule, what people ask of it, and policies,
 // which let a sleep begin or not.
-type Course struct {
+type Timeline struct {
 	table  *hibernate.Timetable
 	wishes hibernate.Overrides
 	gate   *schedule.Gate
 }
 
-// NewCourse is the course from an instant on; gate is nil where nothing gates it. A skip of the next
+// NewTimeline is the timeline from an instant on; gate is nil where nothing gates it. A skip of the next
 // off-window means the one that is the next at that instant.
-func NewCourse(table *hibernate.Timetable, wishes hibernate.Overrides, gate *schedule.Gate, now time.Time) Course {
+func NewTimeline(table *hibernate.Timetable, wishes hibernate.Overrides, gate *schedule.Gate, now time.Time) Timeline {
 	wishes.Skip = table.Named(wishes.Skip, now)
-	return Course{table: table, wishes: wishes, gate: gate}
+	return Timeline{table: table, wishes: wishes, gate: gate}
 }
 
 // At is the state that the plan is to have at an instant.
-func (c Course) At(at time.Time) hibernate.DesiredState { return c.table.DesiredState(at, c.wishes) }
+func (c Timeline) At(at time.Time) hibernate.DesiredState { return c.table.DesiredState(at, c.wishes) }
 
 // After is the change that follows a state that the plan has.
-func (c Course) After(has hibernate.DesiredState) Change {
+func (c Timeline) After(has hibernate.DesiredState) Change {
 	switch {
 	case has.Until == nil && has.Asleep:
 		return Change{Why: "asleep until somebody changes that"}
@@ -58,7 +58,7 @@ func (c Course) After(has hibernate.DesiredState) Change {
 
 // Paused is the change that comes in spite of a pause which holds: none of one without an end, and else what
 // follows that end.
-func (c Course) Paused(by schedule.Pause, asleep bool) Change {
+func (c Timeline) Paused(by schedule.Pause, asleep bool) Change {
 	if by.Until == nil {
 		return Change{Why: "none, since it is paused"}
 	}
@@ -71,7 +71,7 @@ func (c Course) Paused(by schedule.Pause, asleep bool) Change {
 
 // Begin is the change to a state that the plan is to have at an instant, and has not. It falls asleep
 // only when its schedule and policies permit that: in these off-hours, or in later ones.
-func (c Course) Begin(at time.Time, want hibernate.DesiredState) Change {
+func (c Timeline) Begin(at time.Time, want hibernate.DesiredState) Change {
 	if !want.Asleep {
 		return Change{At: &at, Wakes: true}
 	}
@@ -100,7 +100,7 @@ func (c Course) Begin(at time.Time, want hibernate.DesiredState) Change {
 
 // opens is the first instant from another on at which a sleep that is wanted may begin, as far as is
 // known now: the same, if it may begin at once. why says that there is none.
-func (c Course) opens(at time.Time, want hibernate.DesiredState) (opens time.Time, why string) {
+func (c Timeline) opens(at time.Time, want hibernate.DesiredState) (opens time.Time, why string) {
 	if want.Forbidden != "" {
 		_, until := c.table.Forbidden(at)
 		return until, ""

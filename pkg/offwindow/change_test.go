@@ -44,7 +44,7 @@ func TestWhenAPlanFallsAsleepNextIsAskedOfItsPoliciesToo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			course := offwindow.NewCourse(table, c.wishes, gateOf(t, c.policy), friday)
+			course := offwindow.NewTimeline(table, c.wishes, gateOf(t, c.policy), friday)
 			got := course.After(course.At(friday))
 			said := got.Why
 			if got.At != nil {
@@ -82,7 +82,7 @@ func TestWhatChangesAfterAPause(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := offwindow.NewCourse(table, hibernate.Overrides{}, gateOf(t, c.policy), noon).Paused(c.pause, c.asleep)
+			got := offwindow.NewTimeline(table, hibernate.Overrides{}, gateOf(t, c.policy), noon).Paused(c.pause, c.asleep)
 			said := got.Why
 			if got.At != nil {
 				said = got.Verb() + " " + got.At.Format(time.RFC3339)
@@ -110,7 +110,7 @@ func TestWhetherASleepComesMayNotBeKnown(t *testing.T) {
 		"closed until what may not be read":     {schedule.Verdict{Ready: true, Reason: "outside", Until: new(noon.Add(time.Hour))}, offwindow.Change{Why: "not known: what policies say then cannot be read", Unknown: true}},
 		"open until long after the night comes": {schedule.Verdict{Ready: true, Permitted: true, Reason: "within", Until: new(noon.Add(24 * time.Hour))}, offwindow.Change{At: new(noon.Add(8 * time.Hour))}},
 	} {
-		course := offwindow.NewCourse(table, hibernate.Overrides{}, schedule.Published(c.said, ", says the agent"), noon)
+		course := offwindow.NewTimeline(table, hibernate.Overrides{}, schedule.Published(c.said, ", says the agent"), noon)
 		if got := course.After(course.At(noon)); diff(c.want, got) != "" {
 			t.Errorf("%s: %s", name, diff(c.want, got))
 		}

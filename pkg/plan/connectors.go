@@ -8,17 +8,17 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-// Where is the cluster that steps of a type may work on.
-type Where int
+// ClusterScope is the cluster that steps of a type may work on.
+type ClusterScope int
 
 // The clusters of step types.
 const (
-	// Nowhere: the type works on no cluster.
-	Nowhere Where = iota
-	// Anywhere: on the plan's own cluster, or on another by a connector.
-	Anywhere
-	// Home: on the plan's own cluster alone.
-	Home
+	// NoCluster: the type works on no cluster.
+	NoCluster ClusterScope = iota
+	// AnyCluster: on the plan's own cluster, or on another by a connector.
+	AnyCluster
+	// OwnCluster: on the plan's own cluster alone.
+	OwnCluster
 )
 
 // planConnector checks what a plan says of its cluster. What holds its target still is of the
@@ -78,15 +78,15 @@ func (v *validator) connectorRef(path string, s Step) {
 	}
 	switch t, known := StepTypeNamed(s.Type); {
 	case !known: // said already
-	case t.Where == Nowhere:
+	case t.ClusterScope == NoCluster:
 		v.Fault(path, "is for steps that work on a cluster, and those of type %s do not", s.Type)
-	case t.Where == Home:
-		v.Fault(path, "%s", HomeAlone(s.Type))
+	case t.ClusterScope == OwnCluster:
+		v.Fault(path, "%s", OwnClusterOnly(s.Type))
 	}
 }
 
-// HomeAlone says that steps of a type work on no other cluster.
-func HomeAlone(stepType string) string {
+// OwnClusterOnly says that steps of a type work on no other cluster.
+func OwnClusterOnly(stepType string) string {
 	return fmt.Sprintf("steps of type %s work on the plan's own cluster alone in this version", stepType)
 }
 
@@ -116,7 +116,7 @@ func onlyOnClusters(s Step, at *connector.Reference) *connector.Reference {
 	if at == nil || s.OnCloud() {
 		return nil
 	}
-	if t, known := StepTypeNamed(s.Type); known && t.Where == Nowhere {
+	if t, known := StepTypeNamed(s.Type); known && t.ClusterScope == NoCluster {
 		return nil
 	}
 	return at

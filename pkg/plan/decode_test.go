@@ -271,7 +271,7 @@ func FuzzParse(f *testing.F) {
 		// What is valid can be decided over and run.
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		spec = spec.Defaulted()
-		d := trigger.Decide(trigger.Facts{Now: now, LookingSince: now, Plan: trigger.Plan{Namespace: "shop", Name: "orders", UID: "u", CreatedAt: now.Add(-time.Hour), EditedAt: now.Add(-time.Hour), Spec: spec}, Ready: trigger.Readiness{OK: true}, NameOf: func(r run.Request) string { return r.Identity("u") }})
+		d := trigger.Decide(trigger.Facts{Now: now, LeadingSince: now, Plan: trigger.Plan{Namespace: "shop", Name: "orders", UID: "u", CreatedAt: now.Add(-time.Hour), EditedAt: now.Add(-time.Hour), Spec: spec}, Ready: trigger.Readiness{OK: true}, NameOf: func(r run.Request) string { return r.Identity("u") }})
 		_ = d
 		r := run.Run{Name: "r", Namespace: "shop", Plan: "orders", Spec: document.Clone(spec)}
 		_, _ = workflow.Advance(r, workflow.NewJournal(r).Start(now), now, workflow.Signals{})

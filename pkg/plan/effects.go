@@ -13,9 +13,9 @@ func ChangesNothing(stepType string) bool {
 	return false
 }
 
-// Lasts says whether what a step of a type did is to stay as it is while the run lives, also where
+// KeepsEffect says whether what a step of a type did is to stay as it is while the run lives, also where
 // the step does not put it back.
-func Lasts(stepType string) bool { return stepType == TypeScale || stepType == TypeApply }
+func KeepsEffect(stepType string) bool { return stepType == TypeScale || stepType == TypeApply }
 
 // ChangedObject is the property of a step of a type that names the object of which it changes
 // fields; empty: it changes those of none. Where orTarget is so, that is the plan's target if

@@ -52,7 +52,7 @@ func TestWhatAStepOfEachTypeDoes(t *testing.T) {
 			t.Errorf("%s has no row here: say what a step of it does, and in pkg/plan/effects.go", kind.Name)
 			continue
 		}
-		got := effect{nothing: plan.ChangesNothing(kind.Name), lasts: plan.Lasts(kind.Name)}
+		got := effect{nothing: plan.ChangesNothing(kind.Name), lasts: plan.KeepsEffect(kind.Name)}
 		got.object, got.orTarget = plan.ChangedObject(kind.Name)
 		if got != is {
 			t.Errorf("%s: %+v, not %+v", kind.Name, got, is)

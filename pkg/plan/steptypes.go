@@ -17,8 +17,8 @@ type StepType struct {
 	Required []string
 	// Structure says that the type only holds steps: nothing is executed.
 	Structure bool
-	// Where is the cluster that steps of the type may work on.
-	Where Where
+	// ClusterScope is the cluster that steps of the type may work on.
+	ClusterScope ClusterScope
 	// New is an empty value of the type's properties, a pointer to a struct.
 	New func() any
 	// Check reports what the types cannot say. at puts the step's path before it.
@@ -29,35 +29,35 @@ type StepType struct {
 // documentation. A type that is not here makes a plan invalid.
 func StepTypes() []StepType {
 	return []StepType{
-		{Name: "label", Where: Anywhere, Required: []string{"operation", "labels"}, New: func() any { return &LabelProperties{} }, Check: checkLabel},
-		{Name: "annotate", Where: Anywhere, Required: []string{"operation", "annotations"}, New: func() any { return &AnnotateProperties{} }, Check: checkAnnotate},
-		{Name: "patch-object", Where: Anywhere, Required: []string{"resource", "patch"}, New: func() any { return &PatchProperties{} }, Check: checkPatch},
-		{Name: TypeScale, Where: Anywhere, Required: []string{"resource", "replicas"}, New: func() any { return &ScaleProperties{} }, Check: checkScale},
-		{Name: TypeHoldOwners, Where: Home, Required: []string{"restoreAfter"}, New: func() any { return &HoldOwnersProperties{} }, Check: checkHoldOwners},
+		{Name: "label", ClusterScope: AnyCluster, Required: []string{"operation", "labels"}, New: func() any { return &LabelProperties{} }, Check: checkLabel},
+		{Name: "annotate", ClusterScope: AnyCluster, Required: []string{"operation", "annotations"}, New: func() any { return &AnnotateProperties{} }, Check: checkAnnotate},
+		{Name: "patch-object", ClusterScope: AnyCluster, Required: []string{"resource", "patch"}, New: func() any { return &PatchProperties{} }, Check: checkPatch},
+		{Name: TypeScale, ClusterScope: AnyCluster, Required: []string{"resource", "replicas"}, New: func() any { return &ScaleProperties{} }, Check: checkScale},
+		{Name: TypeHoldOwners, ClusterScope: OwnCluster, Required: []string{"restoreAfter"}, New: func() any { return &HoldOwnersProperties{} }, Check: checkHoldOwners},
 		{Name: "suspend", New: func() any { return &SuspendProperties{} }, Check: checkSuspend},
-		{Name: "wait", Where: Anywhere, Required: []string{"resource"}, New: func() any { return &WaitProperties{} }, Check: checkWait},
+		{Name: "wait", ClusterScope: AnyCluster, Required: []string{"resource"}, New: func() any { return &WaitProperties{} }, Check: checkWait},
 		{Name: "webhook", Required: []string{"url"}, New: func() any { return &WebhookProperties{} }, Check: checkWebhook},
-		{Name: "job", Where: Anywhere, New: func() any { return &JobProperties{} }, Check: checkJob},
-		{Name: TypeApply, Where: Anywhere, Required: []string{"object"}, New: func() any { return &ApplyProperties{} }, Check: checkApply},
-		{Name: TypeDelete, Where: Anywhere, Required: []string{"resource"}, New: func() any { return &DeleteProperties{} }, Check: checkDelete},
-		{Name: "restart", Where: Anywhere, Required: []string{"resource"}, New: func() any { return &RestartProperties{} }, Check: checkRestart},
-		{Name: "health-check", Where: Anywhere, New: func() any { return &HealthProperties{} }, Check: checkHealth},
+		{Name: "job", ClusterScope: AnyCluster, New: func() any { return &JobProperties{} }, Check: checkJob},
+		{Name: TypeApply, ClusterScope: AnyCluster, Required: []string{"object"}, New: func() any { return &ApplyProperties{} }, Check: checkApply},
+		{Name: TypeDelete, ClusterScope: AnyCluster, Required: []string{"resource"}, New: func() any { return &DeleteProperties{} }, Check: checkDelete},
+		{Name: "restart", ClusterScope: AnyCluster, Required: []string{"resource"}, New: func() any { return &RestartProperties{} }, Check: checkRestart},
+		{Name: "health-check", ClusterScope: AnyCluster, New: func() any { return &HealthProperties{} }, Check: checkHealth},
 		{Name: "prometheus", Required: []string{"url", "query", "condition"}, New: func() any { return &PrometheusProperties{} }, Check: checkPrometheus},
 		{Name: "notification", Required: []string{"message"}, New: func() any { return &NotificationProperties{} }, Check: checkNotification},
 		{Name: "silence", Required: []string{"alertmanager", "matchers"}, New: func() any { return &SilenceProperties{} }, Check: checkSilence},
-		{Name: "exec", Where: Home, Required: []string{"pod", "command"}, New: func() any { return &ExecProperties{} }, Check: checkExec},
-		{Name: TypeBackup, Where: Anywhere, Required: []string{"method"}, New: func() any { return &BackupProperties{} }, Check: checkBackup},
-		{Name: TypeFunction, Where: Home, New: func() any { return &FunctionProperties{} }, Check: checkFunction},
-		{Name: TypePipeline, Where: Home, Required: []string{"functions"}, New: func() any { return &PipelineProperties{} }, Check: checkPipeline},
+		{Name: "exec", ClusterScope: OwnCluster, Required: []string{"pod", "command"}, New: func() any { return &ExecProperties{} }, Check: checkExec},
+		{Name: TypeBackup, ClusterScope: AnyCluster, Required: []string{"method"}, New: func() any { return &BackupProperties{} }, Check: checkBackup},
+		{Name: TypeFunction, ClusterScope: OwnCluster, New: func() any { return &FunctionProperties{} }, Check: checkFunction},
+		{Name: TypePipeline, ClusterScope: OwnCluster, Required: []string{"functions"}, New: func() any { return &PipelineProperties{} }, Check: checkPipeline},
 		{Name: TypeApproval, New: func() any { return &ApprovalProperties{} }, Check: checkApproval},
-		{Name: TypeGroup, Where: Anywhere, Required: []string{"steps"}, New: func() any { return &GroupProperties{} }, Check: checkGroup, Structure: true},
-		{Name: TypeForEach, Where: Anywhere, Required: []string{"apiVersion", "kind", "steps"}, New: func() any { return &ForEachProperties{} }, Check: checkForEach},
-		{Name: TypeCordon, Where: Anywhere, New: func() any { return &CordonProperties{} }, Check: checkCordon},
-		{Name: TypeDrain, Where: Anywhere, New: func() any { return &DrainProperties{} }, Check: checkDrain},
-		{Name: TypeUncordon, Where: Anywhere, New: func() any { return &CordonProperties{} }, Check: checkCordon},
+		{Name: TypeGroup, ClusterScope: AnyCluster, Required: []string{"steps"}, New: func() any { return &GroupProperties{} }, Check: checkGroup, Structure: true},
+		{Name: TypeForEach, ClusterScope: AnyCluster, Required: []string{"apiVersion", "kind", "steps"}, New: func() any { return &ForEachProperties{} }, Check: checkForEach},
+		{Name: TypeCordon, ClusterScope: AnyCluster, New: func() any { return &CordonProperties{} }, Check: checkCordon},
+		{Name: TypeDrain, ClusterScope: AnyCluster, New: func() any { return &DrainProperties{} }, Check: checkDrain},
+		{Name: TypeUncordon, ClusterScope: AnyCluster, New: func() any { return &CordonProperties{} }, Check: checkCordon},
 		{Name: TypeHibernate, Required: []string{"plan"}, New: func() any { return &HoldProperties{} }, Check: checkHold},
 		{Name: TypeWake, Required: []string{"plan"}, New: func() any { return &HoldProperties{} }, Check: checkHold},
-		{Name: TypeForEachNode, Where: Home, Required: []string{"steps"}, New: func() any { return &ForEachNodeProperties{} }, Check: checkForEachNode},
+		{Name: TypeForEachNode, ClusterScope: OwnCluster, Required: []string{"steps"}, New: func() any { return &ForEachNodeProperties{} }, Check: checkForEachNode},
 	}
 }
 

@@ -105,10 +105,10 @@ func (u *connectorUse) elsewhere(path string, s plan.Step, at connector.Referenc
 	withTarget := home != nil && *home == at
 	switch {
 	case !known:
-	case t.Where == plan.Home && s.ConnectorRef == nil && withTarget:
-		u.fault(path+".type", "stands in a plan with a connectorRef, and %s", plan.HomeAlone(s.Type))
-	case t.Where == plan.Home && s.ConnectorRef == nil:
-		u.fault(path+".type", "stands in a step with a connectorRef, and %s", plan.HomeAlone(s.Type))
+	case t.ClusterScope == plan.OwnCluster && s.ConnectorRef == nil && withTarget:
+		u.fault(path+".type", "stands in a plan with a connectorRef, and %s", plan.OwnClusterOnly(s.Type))
+	case t.ClusterScope == plan.OwnCluster && s.ConnectorRef == nil:
+		u.fault(path+".type", "stands in a step with a connectorRef, and %s", plan.OwnClusterOnly(s.Type))
 	case slices.Contains([]string{"label", "annotate"}, s.Type) && s.Properties["object"] == nil && !withTarget:
 		u.fault(path+".properties.object", "is missing: the step works on another cluster than that of the plan's target")
 	case plan.IsNodeStep(s.Type) && s.Properties["node"] == nil && s.Properties["selector"] == nil:

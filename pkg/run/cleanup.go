@@ -97,7 +97,7 @@ func (j Journal) WithCleanup(text string, most int) string {
 // Summary is WithCleanup, and what others did meanwhile: all that is kept of a run's end.
 func (j Journal) Summary(text string, most int) string {
 	j.Message = text // what this says already is not said again
-	more := slices.DeleteFunc([]string{j.NotCleaned(), j.Meanwhile()}, func(s string) bool { return s == "" })
+	more := slices.DeleteFunc([]string{j.NotCleaned(), j.ForeignChanges()}, func(s string) bool { return s == "" })
 	return j.withMore(text, strings.Join(more, "; "), most)
 }
 

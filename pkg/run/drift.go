@@ -285,9 +285,9 @@ func (j Journal) unchecked() string {
 	return strings.Join(said, "; ")
 }
 
-// Meanwhile says at a run's end what others did while it ran, unless its message does: what was not put
+// ForeignChanges says at a run's end what others did while it ran, unless its message does: what was not put
 // back since they had changed it, what they changed, and of what nobody could look whether they did.
-func (j Journal) Meanwhile() string {
+func (j Journal) ForeignChanges() string {
 	drifted := j.drifted()
 	if drifted != "" {
 		drifted = "while it ran " + drifted
@@ -296,8 +296,8 @@ func (j Journal) Meanwhile() string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
-// Lived is the change in words that follow those of a restore; empty: there was none.
-func (d *Drift) Lived() string {
+// DuringRun is the change in words that follow those of a restore; empty: there was none.
+func (d *Drift) DuringRun() string {
 	if d == nil {
 		return ""
 	}
@@ -315,7 +315,7 @@ func (j Journal) notPutBack() (out []string) {
 		case len(out) == maxCleanupTold:
 			more++
 		default:
-			why := strings.TrimSuffix(rec.RestoreMessage, rec.Drift.Lived())
+			why := strings.TrimSuffix(rec.RestoreMessage, rec.Drift.DuringRun())
 			out = append(out, fmt.Sprintf("what step %s found was not put back: %s", rec.Path, document.Cut(why, 2*maxCleanupText)))
 		}
 	}

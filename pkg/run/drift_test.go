@@ -377,7 +377,7 @@ func TestWhatOthersDidWhileARunLived(t *testing.T) {
 		{"what was not put back since somebody changed it", "done", []run.Record{replaced("a")}, "what step a" + notBack},
 		{"the change is told once", "done", []run.Record{record("a", func(r *run.Record) {
 			r.Drift, r.Restored = new(wrote("flux", "a", "3")), run.RestoreChanged
-			r.RestoreMessage = "flux changed it" + r.Drift.Lived()
+			r.RestoreMessage = "flux changed it" + r.Drift.DuringRun()
 		})}, "what step a found was not put back: flux changed it; while it ran " + fluxSaid("a")},
 		{"what was put back, and what could not be", "done", []run.Record{stays("a", run.RestoreDone, "it was put back"), stays("b", run.RestoreFailed, "forbidden")}, ""},
 		{"what is gone", "done", []run.Record{stays("a", run.RestoreGone, "it is gone")}, "what step a found was not put back: it is gone"},
@@ -389,12 +389,12 @@ func TestWhatOthersDidWhileARunLived(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := run.Journal{Message: c.message, Steps: c.steps}
-			if diff := cmp.Diff(c.want, j.Meanwhile()); diff != "" {
+			if diff := cmp.Diff(c.want, j.ForeignChanges()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
-	if got := (*run.Drift)(nil).Lived(); got != "" {
+	if got := (*run.Drift)(nil).DuringRun(); got != "" {
 		t.Errorf("of no change %q", got)
 	}
 }

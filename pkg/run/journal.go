@@ -56,7 +56,7 @@ func (j Journal) Finish(now time.Time) Journal {
 // its message stands where nothing else does.
 func (r Run) Finished(j Journal, now time.Time) Journal {
 	j = j.Finish(now)
-	if text := j.Meanwhile(); text != "" {
+	if text := j.ForeignChanges(); text != "" {
 		j.Message = j.withMore(j.Message, text, document.MaxMessage)
 	}
 	switch {

@@ -18,13 +18,13 @@ type CauseKind string
 
 // Kinds of causes. A strategy or a schedule is the empty one.
 const (
-	CauseAllow  CauseKind = "Allow"  // permitted by somebody up to an instant
-	CauseFreeze CauseKind = "Freeze" // restricted by somebody up to an instant
-	CauseBypass CauseKind = "Bypass" // one plan may start whatever its policies say
-	CausePause  CauseKind = "Pause"  // paused by somebody
-	CauseUntold CauseKind = "Untold" // what decides may not be read, and nobody said what it decides
-	CauseHidden CauseKind = "Hidden" // what decides may not be read by whoever asks
-	CauseTold   CauseKind = "Told"   // somebody said whether it is permitted then, and not why
+	CauseAllow       CauseKind = "Allow"  // permitted by somebody up to an instant
+	CauseFreeze      CauseKind = "Freeze" // restricted by somebody up to an instant
+	CauseBypass      CauseKind = "Bypass" // one plan may start whatever its policies say
+	CausePause       CauseKind = "Pause"  // paused by somebody
+	CauseUnpublished CauseKind = "Untold" // what decides may not be read, and nobody said what it decides
+	CauseHidden      CauseKind = "Hidden" // what decides may not be read by whoever asks
+	CausePublished   CauseKind = "Told"   // somebody said whether it is permitted then, and not why
 )
 
 // Granted says whether change is permitted because somebody permitted it until an instant, by an
@@ -42,7 +42,7 @@ func (v Verdict) Unknown() bool { return !v.Ready && v.Cause.unknown() }
 // Unknown is Verdict.Unknown of a state.
 func (s State) Unknown() bool { return !s.Open && s.Cause.unknown() }
 
-func (c Cause) unknown() bool { return c.Kind == CauseUntold || c.Kind == CauseHidden }
+func (c Cause) unknown() bool { return c.Kind == CauseUnpublished || c.Kind == CauseHidden }
 
 // Hidden says that it is so since whoever asks may not read all that decides. What is broken is
 // another case: it can be mended.
@@ -90,7 +90,7 @@ func causeIn(reason string) Cause {
 	}
 	said, _, _ := strings.Cut(text, " by ") // what people wrote comes after it
 	for begin, kind := range map[string]CauseKind{
-		bypassUntil: CauseBypass, string(PermissiveUntil) + " ": CauseAllow, string(RestrictiveUntil) + " ": CauseFreeze, "paused": CausePause, notSaid: CauseUntold,
+		bypassUntil: CauseBypass, string(PermissiveUntil) + " ": CauseAllow, string(RestrictiveUntil) + " ": CauseFreeze, "paused": CausePause, notSaid: CauseUnpublished,
 	} {
 		if strings.HasPrefix(said, begin) && !strings.HasSuffix(said, isOver) {
 			c.Kind = kind

@@ -21,7 +21,7 @@ func TestTheCauseOfAPublishedReason(t *testing.T) {
 		"Permissive by jane: bypass until 2026-08-03T19:00:00Z was over":  {},
 		"PermissiveUntil 2026-08-03T19:00:00Z is over":                    {},
 		"policy night: in a window":                                       {Policy: "night"},
-		"not known beyond what was said, says the agent":                  {Kind: CauseUntold},
+		"not known beyond what was said, says the agent":                  {Kind: CauseUnpublished},
 	} {
 		if diff := cmp.Diff(want, causeIn(reason)); diff != "" {
 			t.Errorf("%s: %s", reason, diff)
@@ -30,7 +30,7 @@ func TestTheCauseOfAPublishedReason(t *testing.T) {
 }
 
 func TestWhatSomebodyPermitsForAWhile(t *testing.T) {
-	for kind, want := range map[CauseKind]bool{CauseBypass: true, CauseAllow: true, CauseFreeze: false, CausePause: false, CauseUntold: false, "": false} {
+	for kind, want := range map[CauseKind]bool{CauseBypass: true, CauseAllow: true, CauseFreeze: false, CausePause: false, CauseUnpublished: false, "": false} {
 		cause := Cause{Kind: kind, Policy: "night"}
 		if got := (Verdict{Permitted: true, Cause: cause}).Granted(); got != want {
 			t.Errorf("%q: %t", kind, got)

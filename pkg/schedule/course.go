@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/meeting"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/overlap"
 )
 
 // course is permissive or restrictive at every second. Timelines are courses,
@@ -159,10 +159,10 @@ func (all every) change(t int64, e *effort) int64 {
 		}
 		return first
 	}
-	meeting, horizon := meetingOf(all, t, e), t+civil.CycleSeconds
+	finder, horizon := overlapOf(all, t, e), t+civil.CycleSeconds
 	for i := 0; t <= horizon && e.spend(len(all)); i++ {
 		if i%betweenMeetings == 0 {
-			t = meeting.Next(t, horizon)
+			t = finder.Next(t, horizon)
 		} else {
 			t = all.nextOpening(t, e)
 		}
@@ -193,10 +193,10 @@ func (all every) since(t int64, e *effort) int64 {
 		}
 		return last
 	}
-	meeting, horizon := meetingOf(all, civil.Beginning, e), longAgo(t)
+	finder, horizon := overlapOf(all, civil.Beginning, e), longAgo(t)
 	for i := 0; t >= horizon && e.spend(len(all)); i++ {
 		if i%betweenMeetings == 0 {
-			t = meeting.Last(t, horizon)
+			t = finder.Last(t, horizon)
 		} else if t = all.lastClosing(t, e); t != civil.Beginning {
 			t--
 		}
@@ -242,13 +242,13 @@ func sameCourse(a, b course) bool {
 // the windows meet at all (a guess).
 const betweenMeetings = 64
 
-// meetingOf finds when the windows of courses may meet from an instant on. What is no timeline, and
+// overlapOf finds when the windows of courses may meet from an instant on. What is no timeline, and
 // what exclusions take out, is left aside: where it finds nothing, nothing is open.
-func meetingOf(all every, from int64, e *effort) *meeting.Finder {
-	return meeting.Of(permitsOf(nil, all, from), e.spend)
+func overlapOf(all every, from int64, e *effort) *overlap.Finder {
+	return overlap.Of(permitsOf(nil, all, from), e.spend)
 }
 
-func permitsOf(list []meeting.Source, c course, from int64) []meeting.Source {
+func permitsOf(list []overlap.Source, c course, from int64) []overlap.Source {
 	switch c := c.(type) {
 	case *prefix:
 		if from >= c.until {
@@ -312,8 +312,8 @@ func (p permits) Contains(t int64) bool { return p.contains(t) }
 func (p permits) Opens(t int64) int64   { return p.opens(t) }
 func (p permits) Closed(t int64) int64  { return p.closed(t) }
 
-func (p permits) Calm(t int64) (start, end int64) {
-	calm := p.calm(t)
+func (p permits) Repeats(t int64) (start, end int64) {
+	calm := p.repeating(t)
 	return calm.start, calm.end
 }
 

@@ -11,7 +11,7 @@ import (
 // verdict speaks of, and the one after it. After these the gate is not ready. whose follows each
 // reason, and says whose verdict it is. What is not known yet in the verdict is not known of the gate.
 func Published(v Verdict, whose string) *Gate {
-	beyond := course(&unready{why: explanation{notSaid + whose, Cause{Kind: CauseUntold}}})
+	beyond := course(&unready{why: explanation{notSaid + whose, Cause{Kind: CauseUnpublished}}})
 	first := published{
 		permits: v.Permitted, began: secondOf(v.Since, civil.Beginning), until: secondOf(v.Until, civil.Never), then: beyond,
 		why: explanation{v.Reason + whose, causeIn(v.Reason)}, holds: saidUntil(v.Reason), later: thenPermitted(v.Permitted, whose), untold: v.Later != "",
@@ -24,9 +24,9 @@ func Published(v Verdict, whose string) *Gate {
 
 func thenPermitted(is bool, whose string) explanation {
 	if is {
-		return explanation{"permitted then" + whose, Cause{Kind: CauseTold}}
+		return explanation{"permitted then" + whose, Cause{Kind: CausePublished}}
 	}
-	return explanation{"not permitted then" + whose, Cause{Kind: CauseTold}}
+	return explanation{"not permitted then" + whose, Cause{Kind: CausePublished}}
 }
 
 // saidUntil is up to when a reason holds that names the end of a strategy, as stanzas do. What

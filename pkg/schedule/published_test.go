@@ -138,7 +138,7 @@ func TestAClosedStretchThatWasToldEndsWhereItWasSaidTo(t *testing.T) {
 	closes, opens := time.Date(2026, 3, 3, 4, 0, 0, 0, time.UTC), time.Date(2026, 3, 3, 22, 0, 0, 0, time.UTC)
 	g := Published(Verdict{Permitted: true, Ready: true, Reason: "PermissiveUntil 2026-03-03T04:00:00Z", Until: &closes, Next: &Following{Start: closes, End: &opens}}, ", says the agent")
 	v := g.Verdict(closes.Add(time.Hour))
-	if v.Permitted || !v.Ready || v.Until == nil || !v.Until.Equal(opens) || v.Next == nil || !v.Next.Permitted || v.Reason != "not permitted then, says the agent" || v.Cause.Kind != CauseTold {
+	if v.Permitted || !v.Ready || v.Until == nil || !v.Until.Equal(opens) || v.Next == nil || !v.Next.Permitted || v.Reason != "not permitted then, says the agent" || v.Cause.Kind != CausePublished {
 		t.Errorf("%+v", v)
 	}
 	if v := g.Verdict(opens); v.Ready || !v.Unknown() {

@@ -293,7 +293,7 @@ func (tl *Timeline) since(t int64, e *effort) int64 {
 
 // stretch remembers the last permissive and the last restrictive stretch, so
 // that those who share a policy do not work them out one by one.
-func (tl *Timeline) stretch(t int64, e *effort) *stretch {
+func (tl *Timeline) stretch(t int64, e *effort) *steadySpan {
 	if known := tl.memo.find(t); known != nil {
 		e.spent++
 		return known
@@ -303,7 +303,7 @@ func (tl *Timeline) stretch(t int64, e *effort) *stretch {
 		most = min(most, e.left())
 	}
 	back, ahead := newEffort(most), newEffort(most)
-	found := &stretch{span: span{tl.lookBack(t, open, back), tl.lookAhead(t, open, ahead)}, open: open}
+	found := &steadySpan{span: span{tl.lookBack(t, open, back), tl.lookAhead(t, open, ahead)}, open: open}
 	e.spent += found.searched(back, ahead).asked
 	if most < timelineEffort && found.known != found.span {
 		return found // another search may come further

@@ -84,7 +84,7 @@ func (u *union) closed(t int64) int64 {
 // no span contains it. Spans that overlap or touch are followed one by one, but for whole calm stretches at once.
 func (u *union) until(t, limit int64, e *effort) int64 {
 	var known crossings
-	horizon, calm := min(t+civil.CycleSeconds, limit-1), u.calm(t)
+	horizon, calm := min(t+civil.CycleSeconds, limit-1), u.repeating(t)
 	for quiet := max(t, calm.start); t <= horizon && e.spend(u.cost); {
 		if end := u.weeklyUntil(t); end > t {
 			t = end
@@ -95,7 +95,7 @@ func (u *union) until(t, limit int64, e *effort) int64 {
 		}
 		switch {
 		case t >= calm.end:
-			calm = u.calm(t)
+			calm = u.repeating(t)
 			quiet = max(t, calm.start)
 		case t-civil.WeekSeconds >= quiet:
 			known.confirm()
@@ -144,7 +144,7 @@ func (u *union) leap(at int64, known *crossings, horizon int64) int64 {
 	for at <= horizon && u.oneZone() {
 		p := u.weekly[0].opening.zone.at(at)
 		one := crossing{second: civil.FloorMod(at, civil.WeekSeconds), before: p.before, after: p.offset}
-		calm := u.calm(at)
+		calm := u.repeating(at)
 		if !known.has(one) || calm.end != civil.Never && calm.end-calm.start < civil.WeekSeconds {
 			known.pending = one
 			return at
@@ -186,7 +186,7 @@ func (u *union) othersUntil(t int64) int64 {
 // since is the start of the merged span that contains t, or the beginning; one
 // second after t when none does.
 func (u *union) since(t int64, e *effort) int64 {
-	horizon, calm := longAgo(t), u.calm(t)
+	horizon, calm := longAgo(t), u.repeating(t)
 	for quiet := t; t >= horizon && e.spend(u.cost); {
 		if start := u.weeklySince(t); start <= t {
 			t = start - 1
@@ -198,7 +198,7 @@ func (u *union) since(t int64, e *effort) int64 {
 		}
 		switch {
 		case t < calm.start:
-			calm = u.calm(t)
+			calm = u.repeating(t)
 			quiet = t
 		case t <= quiet-civil.WeekSeconds && quiet < calm.end:
 			if calm.start <= horizon {
@@ -240,10 +240,10 @@ func (u *union) othersSince(t int64) int64 {
 	return start
 }
 
-// calm is a stretch around t, or beginning after it, in which the weekly
+// repeating is a stretch around t, or beginning after it, in which the weekly
 // sources repeat: no clock changes, no clock shows again what it has shown
 // before a change, and no window is open from before that.
-func (u *union) calm(t int64) span {
+func (u *union) repeating(t int64) span {
 	if len(u.weekly) == 0 {
 		return span{civil.Never, civil.Never}
 	}

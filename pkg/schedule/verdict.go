@@ -95,8 +95,8 @@ func secondsUntil(now, then time.Time) int64 {
 	return then.Unix() - now.Unix()
 }
 
-// stretch is a time without change, with what a verdict says of it.
-type stretch struct {
+// steadySpan is a time without change, with what a verdict says of it.
+type steadySpan struct {
 	span
 	known        span  // where it is known to be so; less than the span where a search had to end
 	at           int64 // the instant that it was searched for
@@ -110,9 +110,9 @@ type stretch struct {
 
 // memo keeps the open and the closed stretch that were asked for last. Nothing
 // but speed depends on it: a course has the same stretches whenever it is asked.
-type memo struct{ open, closed atomic.Pointer[stretch] }
+type memo struct{ open, closed atomic.Pointer[steadySpan] }
 
-func (m *memo) find(t int64) *stretch {
+func (m *memo) find(t int64) *steadySpan {
 	if t < 0 {
 		return nil // see longAgo
 	}
@@ -126,10 +126,10 @@ func (m *memo) find(t int64) *stretch {
 }
 
 // holds says whether an instant is in the part of a stretch that is known.
-func (s *stretch) holds(t int64) bool { return s.known.start <= t && t < s.known.end }
+func (s *steadySpan) holds(t int64) bool { return s.known.start <= t && t < s.known.end }
 
 // unfinished is the stretch of one kind that was asked for last, if a search for it had to end.
-func (m *memo) unfinished(open bool) (*stretch, bool) {
+func (m *memo) unfinished(open bool) (*steadySpan, bool) {
 	last := m.closed.Load()
 	if open {
 		last = m.open.Load()
@@ -137,7 +137,7 @@ func (m *memo) unfinished(open bool) (*stretch, bool) {
 	return last, last != nil && last.later
 }
 
-func (m *memo) keep(found *stretch) *stretch {
+func (m *memo) keep(found *steadySpan) *steadySpan {
 	if found.open {
 		m.open.Store(found)
 	} else {
@@ -146,7 +146,7 @@ func (m *memo) keep(found *stretch) *stretch {
 	return found
 }
 
-func (g *Gate) present(t int64) *stretch {
+func (g *Gate) present(t int64) *steadySpan {
 	known := g.memo.find(t)
 	switch {
 	case known != nil && !known.later:
@@ -188,7 +188,7 @@ func searchOf(left, tried int) int {
 
 // searched notes how far the two searches that found a stretch came, and what they cost. One
 // that had to end outside of the stretch, since something else bounds it, leaves nothing unknown.
-func (s *stretch) searched(back, ahead *effort) *stretch {
+func (s *steadySpan) searched(back, ahead *effort) *steadySpan {
 	s.known, s.asked = s.span, back.spent+ahead.spent
 	if back.reached != civil.Never {
 		s.known.start = max(s.start, back.reached)
@@ -199,9 +199,9 @@ func (s *stretch) searched(back, ahead *effort) *stretch {
 	return s
 }
 
-func stretchOf(c course, t int64, most int) *stretch {
+func stretchOf(c course, t int64, most int) *steadySpan {
 	back, ahead, further := newEffort(most), newEffort(most), newEffort(most)
-	s := &stretch{span: span{c.since(t, back), c.change(t, ahead)}, at: t, open: c.open(t)}
+	s := &steadySpan{span: span{c.since(t, back), c.change(t, ahead)}, at: t, open: c.open(t)}
 	s.searched(back, ahead)
 	s.since, s.until = instantOf(s.start), instantOf(s.end)
 	if s.until != nil {

@@ -46,7 +46,7 @@ func (c *cluster) decide(p *planState) (time.Time, error) {
 // there and carries no label.
 func (c *cluster) facts(p *planState) trigger.Facts {
 	f := trigger.Facts{
-		Now: c.now, LookingSince: c.since,
+		Now: c.now, LeadingSince: c.since,
 		Plan: trigger.Plan{
 			Namespace: p.Namespace, Name: p.Name, UID: p.uid, CreatedAt: p.created, EditedAt: p.created,
 			Spec: p.Spec, Intent: p.Intent,

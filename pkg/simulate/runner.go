@@ -111,7 +111,7 @@ func (p *planState) siblings() []trigger.ActiveRun {
 // signals are what is asked of a started run.
 func (c *cluster) signals(r *runState) workflow.Signals {
 	sig := workflow.SignalsOf(r.plan.Intent, r.run, r.journal, r.plan.Pauses, c.now)
-	sig.LookingSince, sig.Hold, sig.Replace = c.since, c.hold(r), trigger.Yields(r.run, r.plan.siblings())
+	sig.LeadingSince, sig.Hold, sig.Replace = c.since, c.hold(r), trigger.Yields(r.run, r.plan.siblings())
 	sig.Namespace = run.ClosedFor(r.plan.above, r.run.Name, r.plan.Intent.Bypass, c.now)
 	return sig
 }

@@ -41,12 +41,12 @@ type sleeper struct {
 	wishes  hibernate.Overrides
 	ledger  *ledger.Ledger // nil: nobody has looked yet
 	ended   []ledger.Entry // one for each off-window of the span that has its end, in order
-	slept   []stretch
+	slept   []sleepSpan
 	resumes time.Time // when it is looked at next
 }
 
-// stretch is one sleep; a zero end is not there yet.
-type stretch struct {
+// sleepSpan is one sleep; a zero end is not there yet.
+type sleepSpan struct {
 	from, to time.Time
 	held     bool // outside of the off-hours
 }
@@ -126,7 +126,7 @@ func (s *sleeper) look(now time.Time) error {
 	is := len(s.records) > 0
 	switch {
 	case is && !was:
-		s.slept = append(s.slept, stretch{from: now, held: !want.Level.Asleep})
+		s.slept = append(s.slept, sleepSpan{from: now, held: !want.Level.Asleep})
 	case was && !is:
 		s.slept[len(s.slept)-1].to = now
 	}

@@ -243,7 +243,7 @@ func keptFrom(s AdmissionFacts, waiting string) string {
 // the place yet. A dry run takes none from a run that changes something.
 func Yields(r run.Run, others []ActiveRun) bool {
 	return r.Spec.ConcurrencyPolicy == plan.Replace && slices.ContainsFunc(others, func(o ActiveRun) bool {
-		return o.Name != r.Name && o.Phase == run.Pending && o.Waiting == run.WaitQueue && !o.Request.At.Before(r.Request.At) && givesWay(r.Request, o.Request)
+		return o.Name != r.Name && o.Phase == run.Pending && o.Waiting == run.WaitQueue && !o.Request.At.Before(r.Request.At) && mayYield(r.Request, o.Request)
 	})
 }
 
@@ -255,7 +255,7 @@ func Superseded(r run.Run, waiting string, others []ActiveRun) bool {
 	}
 	replaced := r.Spec.ConcurrencyPolicy == plan.Replace && !jittered(waiting)
 	return slices.ContainsFunc(others, func(o ActiveRun) bool {
-		newer := o.Request.Slot != nil && o.Request.Slot.After(*r.Request.Slot) && givesWay(r.Request, o.Request)
+		newer := o.Request.Slot != nil && o.Request.Slot.After(*r.Request.Slot) && mayYield(r.Request, o.Request)
 		return newer && (waiting == run.WaitWindow || replaced && (o.Phase != run.Pending || !jittered(o.Waiting)))
 	})
 }

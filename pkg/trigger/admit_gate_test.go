@@ -39,7 +39,7 @@ func TestAPendingRunWaitsForItsWindowUpToItsDeadline(t *testing.T) {
 func TestAPolicyThatIsNotReadyHoldsEverythingButWhatIsAskedForOutsideIt(t *testing.T) {
 	unready := schedule.NewGate(schedule.GateSpec{Policies: []*schedule.Policy{schedule.PolicyNotReady("p", "it is broken")}})
 	f := trigger.Facts{
-		Now: coretest.Clock("02:00"), LookingSince: coretest.Clock("01:00"), Plan: trigger.Plan{
+		Now: coretest.Clock("02:00"), LeadingSince: coretest.Clock("01:00"), Plan: trigger.Plan{
 			Namespace: "shop", Name: "orders", UID: "uid", CreatedAt: coretest.Clock("01:00"),
 			Spec:   coretest.NewRun().Spec,
 			Intent: intent.Intent{Token: "t"},

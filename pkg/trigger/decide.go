@@ -21,7 +21,7 @@ import (
 // seen, the ledger and the instant. Whoever previews fills in the same struct.
 type Facts struct {
 	Now          time.Time
-	LookingSince time.Time // since when the one who decides has been looking
+	LeadingSince time.Time // since when the one who decides has been looking
 
 	Plan  Plan
 	State State
@@ -158,9 +158,9 @@ func (l ActiveRun) busy() bool {
 	return !l.Over && (l.Phase != run.Pending || l.Waiting != run.WaitWindow && l.Waiting != run.WaitJitter)
 }
 
-// givesWay says whether a run may have to make room for a request: a dry run has no effect on
+// mayYield says whether a run may have to make room for a request: a dry run has no effect on
 // one that changes something.
-func givesWay(r, to run.Request) bool { return r.DryRun || !to.DryRun }
+func mayYield(r, to run.Request) bool { return r.DryRun || !to.DryRun }
 
 // Passes says whether a request need not wait for a run: what changes something does not wait for a
 // dry run.
@@ -519,7 +519,7 @@ func (d *decider) causeOf(slot time.Time, reason string) ledger.Cause {
 // was found later stood at its time already.
 func (d *decider) pausedBy(slot time.Time) ledger.Cause {
 	l := d.out.Ledger
-	unseen := slot.Before(d.f.LookingSince)
+	unseen := slot.Before(d.f.LeadingSince)
 	var holds []ledger.Cause
 	for i, s := range d.switches() {
 		if !s.Holds(slot) {
@@ -638,7 +638,7 @@ func (d *decider) claim(r run.Request) {
 	if d.f.Plan.Spec.ConcurrencyPolicy == plan.Replace {
 		for _, l := range d.f.Live {
 			switch {
-			case !givesWay(l.Request, r):
+			case !mayYield(l.Request, r):
 			case l.Phase == run.Running:
 				d.out.Replace = including(d.out.Replace, l.Name)
 			case r.Slot != nil && l.Request.Slot != nil:

@@ -41,7 +41,7 @@ func deadline(d string) edit {
 }
 
 func lookingSince(t string) edit {
-	return func(f *trigger.Facts) { f.LookingSince = coretest.Clock(t) }
+	return func(f *trigger.Facts) { f.LeadingSince = coretest.Clock(t) }
 }
 
 func token(t string) edit { return func(f *trigger.Facts) { f.Plan.Intent.Token = t } }
@@ -419,7 +419,7 @@ func TestASlotThatWaitsOutlivesTheAgent(t *testing.T) {
 			f := coretest.Facts("01:00", append(slices.Clone(tens), c.given...)...)
 			writes := 0
 			for _, o := range c.looks {
-				f.Now, f.LookingSince = coretest.Clock(o.now), coretest.Clock(o.since)
+				f.Now, f.LeadingSince = coretest.Clock(o.now), coretest.Clock(o.since)
 				d := trigger.Decide(f)
 				if f.State.Ledger = &d.Ledger; d.Changed {
 					writes++
@@ -428,7 +428,7 @@ func TestASlotThatWaitsOutlivesTheAgent(t *testing.T) {
 			if writes != c.writes {
 				t.Errorf("%d writes of the ledger, want %d", writes, c.writes)
 			}
-			f.Now, f.LookingSince, f.Ready, f.Live = coretest.Clock(c.then.now), coretest.Clock(c.then.since), trigger.Readiness{OK: true}, nil
+			f.Now, f.LeadingSince, f.Ready, f.Live = coretest.Clock(c.then.now), coretest.Clock(c.then.since), trigger.Readiness{OK: true}, nil
 			l := f.State.Ledger.Close(coretest.NameOf(coretest.SlotAt("01:00")), run.Ran, "", coretest.On("01:00"), coretest.Clock("01:05"))
 			if c.passed != "" {
 				l = l.Passed(coretest.Clock(c.passed))
@@ -1336,7 +1336,7 @@ func TestTheNewestRunnableSlotIsFoundBehindManyThatAreNot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := coretest.Facts("02:30", scheduled("* * * * *"), deadline("720h"), catchUp(plan.CatchUpLatest), c.in)
-			f.Now, f.LookingSince = now, now
+			f.Now, f.LeadingSince = now, now
 			f.Plan.CreatedAt = now.AddDate(0, 0, -20)
 			f.Plan.EditedAt, f.State.Ledger.Watermark = f.Plan.CreatedAt, f.Plan.CreatedAt
 			var got time.Time
@@ -1375,7 +1375,7 @@ func TestTheNewestRunnableSlotIsFoundBehindManyThatASkipNames(t *testing.T) {
 // through all slots since the year 1.
 func TestAPlanWithoutACreationBeginsNow(t *testing.T) {
 	unborn := func(f *trigger.Facts) {
-		f.Plan.CreatedAt, f.LookingSince, f.Plan.EditedAt = time.Time{}, time.Time{}, time.Time{}
+		f.Plan.CreatedAt, f.LeadingSince, f.Plan.EditedAt = time.Time{}, time.Time{}, time.Time{}
 	}
 	for name, edits := range map[string][]edit{
 		"that is seen for the first time":     {scheduled("* * * * *"), first, unborn},

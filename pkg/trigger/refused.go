@@ -56,7 +56,7 @@ func (d *decider) labelWithdrawn(r run.Request) bool {
 // due.
 func (d *decider) supersedeRefused(newer run.Request) {
 	for _, e := range d.refused() {
-		if e.Slot != nil && givesWay(*e.Request, newer) {
+		if e.Slot != nil && mayYield(*e.Request, newer) {
 			d.write(d.out.Ledger.Close(e.Run, run.Missed, run.ReasonSuperseded, nil, d.f.Now))
 		}
 	}

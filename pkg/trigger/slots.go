@@ -191,7 +191,7 @@ func (d *decider) queued(slot schedule.Slot) bool {
 
 // seen says whether a slot fell due before our eyes, or those of an agent before us.
 func (d *decider) seen(slot time.Time) bool {
-	return !slot.Before(d.f.LookingSince) || d.out.Ledger.Saw(slot)
+	return !slot.Before(d.f.LeadingSince) || d.out.Ledger.Saw(slot)
 }
 
 // rememberLook notes that the slots that wait fell due before our eyes, where that decides what
@@ -203,13 +203,13 @@ func (d *decider) rememberLook() {
 	}
 	l := d.out.Ledger
 	newest, due := d.set.Last(d.f.Now)
-	if !due || newest.At.Before(d.f.LookingSince) || l.Saw(newest.At) {
+	if !due || newest.At.Before(d.f.LeadingSince) || l.Saw(newest.At) {
 		return
 	}
 	to, looked := l.LookedTo()
 	next, more := d.set.Next(to)
-	joins := looked && (!more || !next.At.Before(d.f.LookingSince))
-	d.write(l.WithLook(d.f.LookingSince.UTC(), newest.At.UTC(), joins))
+	joins := looked && (!more || !next.At.Before(d.f.LeadingSince))
+	d.write(l.WithLook(d.f.LeadingSince.UTC(), newest.At.UTC(), joins))
 }
 
 // mustQueue says whether an overdue slot has to wait for the run before it. What

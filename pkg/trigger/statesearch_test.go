@@ -645,7 +645,7 @@ func (x *searcher) facts(s *state, p int, l *ledger.Ledger) trigger.Facts {
 		seen.Version = 0
 	}
 	f := trigger.Facts{
-		Now: hour(s.now), LookingSince: hour(s.since), Plan: trigger.Plan{Namespace: "shop", Name: uidOf(p), UID: uidOf(p), CreatedAt: hour(0), EditedAt: hour(0), Spec: x.spec, Intent: intent.Intent{Token: s.token}},
+		Now: hour(s.now), LeadingSince: hour(s.since), Plan: trigger.Plan{Namespace: "shop", Name: uidOf(p), UID: uidOf(p), CreatedAt: hour(0), EditedAt: hour(0), Spec: x.spec, Intent: intent.Intent{Token: s.token}},
 		Ready: trigger.Readiness{OK: true}, Target: seen, State: trigger.State{Ledger: l},
 		NameOf: func(r run.Request) string { return r.Identity(uidOf(p)) },
 	}

@@ -25,7 +25,7 @@ func (d *decider) watched() {
 		if !d.mayClaim(what, d.f.Plan.Spec.DryRun) {
 			return
 		}
-		mark, again, may := o.Mark.Pace(d.f.Now)
+		mark, again, may := o.Checkpoint.Pace(d.f.Now)
 		if !may {
 			d.wait(d.f.Plan.Spec.DryRun, "%s waits until %s: the object changes again and again, and has had %d runs one after another; from here on it has one in %s", what, again.UTC().Format(time.RFC3339), ledger.WatchBurst, ledger.WatchPeriod)
 			d.wakeAt(again)
@@ -34,8 +34,8 @@ func (d *decider) watched() {
 		if !d.pacedPlan(what) {
 			return
 		}
-		o.Mark = mark
-		d.write(d.out.Ledger.WithCheckpoints(ledger.ObjectCheckpoint{Rule: o.Rule, UID: o.UID, Checkpoint: o.Mark, Gone: o.Event == plan.EventDelete}))
+		o.Checkpoint = mark
+		d.write(d.out.Ledger.WithCheckpoints(ledger.ObjectCheckpoint{Rule: o.Rule, UID: o.UID, Checkpoint: o.Checkpoint, Gone: o.Event == plan.EventDelete}))
 		d.claim(watchRequest(o, d.f))
 	}
 }
@@ -60,7 +60,7 @@ func (d *decider) pacedPlan(what string) bool {
 func watchRequest(o watchrule.Observed, f Facts) run.Request {
 	return run.Request{
 		Kind: run.ByWatch, Rule: o.Rule, APIVersion: o.APIVersion, ObjectKind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
-		Event: o.Event, Ordinal: o.Mark.Ordinal, Body: o.Body, At: f.Now.UTC(), DryRun: f.Plan.Spec.DryRun,
+		Event: o.Event, Ordinal: o.Checkpoint.Ordinal, Body: o.Body, At: f.Now.UTC(), DryRun: f.Plan.Spec.DryRun,
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 // changed is an object of the rule "pods" that has changed.
 func changed(uid string, edits ...func(*watchrule.Observed)) edit {
-	o := watchrule.Observed{Rule: "pods", Kind: "Pod", Namespace: "shop", Name: uid, UID: uid, Event: plan.EventUpdate, Mark: ledger.Checkpoint{Digest: "new", Ordinal: 2}}
+	o := watchrule.Observed{Rule: "pods", Kind: "Pod", Namespace: "shop", Name: uid, UID: uid, Event: plan.EventUpdate, Checkpoint: ledger.Checkpoint{Digest: "new", Ordinal: 2}}
 	for _, e := range edits {
 		e(&o)
 	}
@@ -41,7 +41,7 @@ func TestChangesOfWatchedObjects(t *testing.T) {
 		return func(f *trigger.Facts) { *f.State.Ledger = f.State.Ledger.Claim("old", r, "") }
 	}
 	tooMany := func(o *watchrule.Observed) {
-		o.Mark.Earned = coretest.Clock("01:00").Add(ledger.WatchBurst * ledger.WatchPeriod).Unix()
+		o.Checkpoint.Earned = coretest.Clock("01:00").Add(ledger.WatchBurst * ledger.WatchPeriod).Unix()
 	}
 	for name, c := range map[string]struct {
 		f    trigger.Facts

@@ -99,7 +99,7 @@ func (w *world) act() {
 		w.pass(time.Duration(rapid.IntRange(1, 40).Draw(w.t, "minutes")) * time.Minute)
 	case "outage":
 		w.pass(time.Duration(rapid.IntRange(1, 300).Draw(w.t, "minutes")) * time.Minute)
-		w.f.LookingSince = w.now
+		w.f.LeadingSince = w.now
 	case "decide":
 		w.decide()
 	case "pause":

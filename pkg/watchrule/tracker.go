@@ -34,7 +34,7 @@ type Observed struct {
 	Rule, APIVersion, Kind string
 	Namespace, Name, UID   string
 	Event                  string
-	Mark                   ledger.Checkpoint // what the ledger keeps once it is claimed
+	Checkpoint             ledger.Checkpoint // what the ledger keeps once it is claimed
 	Body                   json.RawMessage   // of an object that is gone
 }
 
@@ -797,7 +797,7 @@ func (t *Tracker) holds(r *ruleTrack, o *trackedObject, event string, object, ol
 
 func (r *ruleTrack) observed(o *trackedObject, event string, m ledger.Checkpoint) Observed {
 	return Observed{
-		Rule: r.id, APIVersion: r.watch.APIVersion, Kind: r.watch.Kind, Namespace: o.namespace, Name: o.name, UID: o.uid, Event: event, Mark: m,
+		Rule: r.id, APIVersion: r.watch.APIVersion, Kind: r.watch.Kind, Namespace: o.namespace, Name: o.name, UID: o.uid, Event: event, Checkpoint: m,
 	}
 }
 

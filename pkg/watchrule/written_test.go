@@ -120,7 +120,7 @@ func TestARuleThatIsClosedKeepsWhatIsToBeWritten(t *testing.T) {
 func (w *field) claims(seen []watchrule.Observed) []run.Request {
 	var out []run.Request
 	for _, o := range seen {
-		out = append(out, run.Request{Kind: run.ByWatch, Rule: o.Rule, UID: o.UID, Event: o.Event, Ordinal: o.Mark.Ordinal})
+		out = append(out, run.Request{Kind: run.ByWatch, Rule: o.Rule, UID: o.UID, Event: o.Event, Ordinal: o.Checkpoint.Ordinal})
 	}
 	return out
 }
@@ -143,7 +143,7 @@ func TestWhatWasClaimedAsksForNoOtherRun(t *testing.T) {
 			if len(seen) != 1 {
 				t.Fatalf("%+v ask for a run", seen)
 			}
-			mark := seen[0].Mark
+			mark := seen[0].Checkpoint
 			mark.Earned = 7
 			w.tracker.Decided(w.claims(seen), []ledger.ObjectCheckpoint{{Rule: seen[0].Rule, UID: seen[0].UID, Checkpoint: mark}})
 			if again := w.tracker.Candidates(); len(again) > 0 {
@@ -159,7 +159,7 @@ func TestWhatWasClaimedAsksForNoOtherRun(t *testing.T) {
 				return
 			}
 			w.size(foreigner, seen[0].Name, 9)
-			if next := w.tracker.Candidates(); len(next) != 1 || next[0].Mark.Earned != c.want {
+			if next := w.tracker.Candidates(); len(next) != 1 || next[0].Checkpoint.Earned != c.want {
 				t.Errorf("of its next change: %+v", next)
 			}
 		})

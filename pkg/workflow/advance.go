@@ -34,10 +34,10 @@ type Signals struct {
 	Passed *intent.Actor
 	// Opened is who opened for a time what would be closed.
 	Opened run.Opened
-	// LookingSince is since when the present agent looks. The limits of cleanup
+	// LeadingSince is since when the present agent looks. The limits of cleanup
 	// count from there at the earliest: that nobody was there to clean up must
 	// not be the reason for which nobody ever does. Zero: always.
-	LookingSince time.Time
+	LeadingSince time.Time
 	// Nodes is what is known of the nodes that the run's rollouts take, by the
 	// rollout's path and the node's name: what one of them was given is not another's.
 	Nodes map[string]map[string]NodeState
@@ -69,14 +69,14 @@ type Act int
 // The acts. Before any of them the journal that came with it is written, if it
 // changed: intent before effect.
 const (
-	ActWait    Act = iota // nothing until WakeAt
-	ActPass               // call the executor for one bounded piece
-	ActStop               // end what the step left working in the cluster
-	ActRestore            // put back what the step found
-	ActKeep               // renew the lease that a step left
-	ActRelease            // give it back
-	ActLook               // look whether what the step did is still so
-	ActClose              // take the trigger label away and close the ledger's entry
+	ActWait       Act = iota // nothing until WakeAt
+	ActPass                  // call the executor for one bounded piece
+	ActStop                  // end what the step left working in the cluster
+	ActRestore               // put back what the step found
+	ActKeep                  // renew the lease that a step left
+	ActRelease               // give it back
+	ActCheckDrift            // look whether what the step did is still so
+	ActClose                 // take the trigger label away and close the ledger's entry
 )
 
 // Action is one act on one step.
@@ -485,13 +485,13 @@ func (a *advance) sectionLimit(path string) time.Time {
 	if a.j.SectionAt == nil {
 		return time.Time{}
 	}
-	return cleanupEnd(*a.j.SectionAt, a.sig.LookingSince)
+	return cleanupEnd(*a.j.SectionAt, a.sig.LeadingSince)
 }
 
 // since is when the time of a step or section began to count.
 func (a *advance) since(path string, began time.Time) time.Time {
-	if plan.SectionOf(path) != plan.SectionSteps && a.sig.LookingSince.After(began) {
-		return a.sig.LookingSince
+	if plan.SectionOf(path) != plan.SectionSteps && a.sig.LeadingSince.After(began) {
+		return a.sig.LeadingSince
 	}
 	return began
 }

@@ -61,7 +61,7 @@ func (s *stage) play() {
 		}
 		wake := m.WakeAt
 		for _, beside := range m.Besides {
-			if beside.Act != workflow.ActLook && (wake.IsZero() || beside.WakeAt.Before(wake)) {
+			if beside.Act != workflow.ActCheckDrift && (wake.IsZero() || beside.WakeAt.Before(wake)) {
 				wake = beside.WakeAt
 			}
 		}
@@ -78,7 +78,7 @@ func (s *stage) play() {
 func (s *stage) did(m workflow.Action) bool {
 	any := false
 	for _, m := range m.All() {
-		any = any || m.Act != workflow.ActWait && m.Act != workflow.ActClose && m.Act != workflow.ActLook
+		any = any || m.Act != workflow.ActWait && m.Act != workflow.ActClose && m.Act != workflow.ActCheckDrift
 		switch m.Act {
 		case workflow.ActPass:
 			s.pass(m)
@@ -447,7 +447,7 @@ func TestRuns(t *testing.T) {
 			[]func(*stage){when("finally/y", func(s *stage) {
 				s.j.Steps[4].Phase, s.j.Steps[4].StartedAt = run.StepPending, nil
 				s.now = s.now.Add(16 * time.Hour)
-				s.sig.LookingSince = s.now
+				s.sig.LeadingSince = s.now
 			})},
 			"a #1, b #1, c #1, finally/x #1, finally/y #1",
 			"a=Succeeded b=Succeeded c=Succeeded finally/x=Succeeded finally/y=Succeeded", "Succeeded",

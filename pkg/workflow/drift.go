@@ -19,7 +19,7 @@ func Holding(step plan.Step, rec run.Record) bool {
 	switch {
 	case rec.Phase != run.StepSucceeded || plan.SectionOf(rec.Path) != plan.SectionSteps:
 		return false
-	case plan.Lasts(rec.Type):
+	case plan.KeepsEffect(rec.Type):
 		return true
 	}
 	return rec.Before != nil && plan.Restores(step)
@@ -66,7 +66,7 @@ func (a *advance) looks(m Action) Action {
 	n := 0
 	for _, rec := range a.j.Steps {
 		if n < maxLooks && a.isLookedAfter(&rec) {
-			m.Besides = append(m.Besides, Action{Act: ActLook, Path: rec.Path, Step: a.find(rec.Path)})
+			m.Besides = append(m.Besides, Action{Act: ActCheckDrift, Path: rec.Path, Step: a.find(rec.Path)})
 			n++
 		}
 	}

@@ -34,7 +34,7 @@ func drifted(at time.Time) *run.Drift {
 
 func looksAt(m workflow.Action) (paths []string) {
 	for _, one := range m.All() {
-		if one.Act == workflow.ActLook {
+		if one.Act == workflow.ActCheckDrift {
 			paths = append(paths, one.Path)
 		}
 	}

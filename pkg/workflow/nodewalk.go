@@ -268,9 +268,9 @@ func (a *advance) beginNodes(s scope, step plan.Step, path string, list []run.It
 	}
 }
 
-// NoPlace says whether a for-each-node begins no other node because those that are away take all its
+// BlockedByUnavailable says whether a for-each-node begins no other node because those that are away take all its
 // places, while none is at work in it or soaks: nothing that the run does frees one.
-func NoPlace(step plan.Step, rec run.Record, states map[string]NodeState, now time.Time) bool {
+func BlockedByUnavailable(step plan.Step, rec run.Record, states map[string]NodeState, now time.Time) bool {
 	var props plan.ForEachNodeProperties
 	if faults := document.DecodeValue(step.Own(), "", nil, true, &props); len(faults) > 0 { // the validator refused it
 		return false

@@ -198,7 +198,7 @@ func NoteRestore(j run.Journal, path, how, message string, changed []run.Change)
 	return with(j, path, func(rec *run.Record) {
 		rec.Restored, rec.Waits = how, ""
 		rec.Changed = mergeChanges(rec.Changed, changed)
-		rec.RestoreMessage = document.Cut(message+rec.Drift.Lived(), document.MaxMessage)
+		rec.RestoreMessage = document.Cut(message+rec.Drift.DuringRun(), document.MaxMessage)
 	})
 }
 

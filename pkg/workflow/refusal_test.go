@@ -119,7 +119,7 @@ func TestWhatWaitsForARightSaysSoAndItsDeadlineNamesIt(t *testing.T) {
 	if m.Act != ActRestore || j.Notice() != "" {
 		t.Fatalf("act %d, %q", m.Act, j.Notice())
 	}
-	j = NoteWaits(j, "a", "grant patch again"+CleansTill(at))
+	j = NoteWaits(j, "a", "grant patch again"+CleanupWaitsUntil(at))
 	if got := j.Notice(); got != "step a waits: grant patch again; cleanup waits for it until 2026-03-01T12:01:00Z" {
 		t.Errorf("the run says %q", got)
 	}

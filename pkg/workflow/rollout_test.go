@@ -354,7 +354,7 @@ func TestWhetherARolloutHasNoPlaceForAnotherNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := coretest.RunOf(t, "steps: [{name: roll, type: for-each-node, properties: {"+c.properties+"steps: ["+coretest.Hook("work")+"]}}]")
 			rec := run.Record{Path: "roll", Type: plan.TypeForEachNode, Phase: run.StepRunning, Listed: true, Items: c.items}
-			if got := workflow.NoPlace(r.Spec.Steps[0], rec, c.states, now); got != c.want {
+			if got := workflow.BlockedByUnavailable(r.Spec.Steps[0], rec, c.states, now); got != c.want {
 				t.Errorf("no place: %t", got)
 			}
 		})

@@ -44,7 +44,7 @@ func (a *advance) staying(in func(path string) bool) map[string]bool {
 
 // isLookedAfter says whether what a step did is looked at while the run lives.
 func (a *advance) isLookedAfter(rec *run.Record) bool {
-	if rec.Phase != run.StepSucceeded || rec.Before == nil && !plan.Lasts(rec.Type) {
+	if rec.Phase != run.StepSucceeded || rec.Before == nil && !plan.KeepsEffect(rec.Type) {
 		return false // so that few are looked up in the tree
 	}
 	return Holding(a.find(rec.Path), *rec)

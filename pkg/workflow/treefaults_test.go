@@ -366,7 +366,7 @@ func TestLeasesAreGivenBackByAnAgentThatComesLate(t *testing.T) {
 	if m := s.advance("02:01"); m.Act != workflow.ActRelease {
 		t.Fatalf("%+v", m)
 	}
-	s.sig.LookingSince = coretest.Clock("02:04")
+	s.sig.LeadingSince = coretest.Clock("02:04")
 	if m := s.advance("02:04:30"); m.Act != workflow.ActRelease {
 		t.Errorf("it came back at 02:04: %+v", m)
 	}

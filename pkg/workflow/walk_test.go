@@ -60,7 +60,7 @@ func (w *walk) live() bool {
 		j = j.Start(w.now)
 	}
 	for range 400 {
-		sig := workflow.Signals{Abort: w.abort, Replace: w.replace, LookingSince: w.since}
+		sig := workflow.Signals{Abort: w.abort, Replace: w.replace, LeadingSince: w.since}
 		if w.paused = w.held; w.held {
 			sig.Held = "paused"
 		}

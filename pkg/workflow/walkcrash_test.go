@@ -83,7 +83,7 @@ func (p *player) live(t *testing.T, j run.Journal, begun *bool) bool {
 			case m.Act == workflow.ActClose:
 				p.durable = j.Finish(p.now)
 				return true
-			case m.Act == workflow.ActLook: // drift has tests of its own
+			case m.Act == workflow.ActCheckDrift: // drift has tests of its own
 				continue
 			case m.Act == workflow.ActWait:
 				if wake.IsZero() || m.WakeAt.Before(wake) {

@@ -119,7 +119,7 @@ func (w *ranger) dies(where string) bool {
 }
 
 func (w *ranger) signals() workflow.Signals {
-	sig := workflow.Signals{Abort: w.abort, Replace: w.replace, LookingSince: w.since, Hold: w.gate, Approve: w.approve, Reject: w.reject}
+	sig := workflow.Signals{Abort: w.abort, Replace: w.replace, LeadingSince: w.since, Hold: w.gate, Approve: w.approve, Reject: w.reject}
 	if w.binds {
 		sig.Namespace = w.gate
 	}
@@ -268,7 +268,7 @@ func (w *ranger) wakes(m workflow.Action) {
 		acts[m.Path] = acts[m.Path] || m.Act != workflow.ActWait
 	}
 	for _, m := range m.All() {
-		if m.Act != workflow.ActWait && m.Act != workflow.ActLook {
+		if m.Act != workflow.ActWait && m.Act != workflow.ActCheckDrift {
 			return
 		}
 		if !m.WakeAt.IsZero() && (wake.IsZero() || m.WakeAt.Before(wake)) {
@@ -341,7 +341,7 @@ func (w *ranger) acts(j run.Journal, m workflow.Action) bool {
 	wake := w.now.Add(time.Hour)
 	did := false
 	for i, m := range all {
-		if m.Act == workflow.ActLook { // drift has tests of its own
+		if m.Act == workflow.ActCheckDrift { // drift has tests of its own
 			continue
 		}
 		if until := w.rests(j, m); until.After(w.now) || m.Act == workflow.ActWait {

@@ -143,7 +143,7 @@ func TestADrainWhoseAccountMayNotEvictFailsUnlessTheRightComesInTime(t *testing.
 	if end := j.End; j.Phase != run.Failed || end == nil || !strings.Contains(fmt.Sprint(end), "create pods/eviction") {
 		t.Errorf("the run ended %s: %+v", j.Phase, end)
 	}
-	if took := j.FinishedAt.Sub(*j.StartedAt); took < workflow.RefusalPatience || took > 90*time.Second {
+	if took := j.FinishedAt.Sub(*j.StartedAt); took < workflow.RefusalTimeout || took > 90*time.Second {
 		t.Errorf("it failed after %s", took)
 	}
 	l.trigger("late", "two")

@@ -81,7 +81,7 @@ func (c holding) play(t *testing.T, lists int) {
 	if ok != tried || longest > c.longest {
 		t.Errorf("%d of %d passes read everything, one waited %s for a list, want at most %s", ok, tried, longest, c.longest)
 	}
-	for name, p := range map[string]*places{"passes": a.passes, "others": a.others, "events": a.events} {
+	for name, p := range map[string]*tenantSemaphore{"passes": a.passes, "others": a.others, "events": a.events} {
 		if p.free != heavyAbroad || len(p.waiting) != 0 || len(p.bodies) != 0 {
 			t.Errorf("%s: %d are free afterwards, %d wait, %d read", name, p.free, len(p.waiting), len(p.bodies))
 		}

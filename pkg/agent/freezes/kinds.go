@@ -33,12 +33,12 @@ func (c *Controller) followPolicy(ctx context.Context) {
 	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", annotations.FreezePolicyName).String()}
 	var policies cache.SharedIndexInformer
 	take := func() { c.takeUp(ctx, policies.GetStore().List()) }
-	answers := admissionread.Answers{Now: c.Now}
+	answers := admissionread.ReadAccess{Now: c.Now}
 	from := informer.ForMany(&admissionv1.ValidatingAdmissionPolicy{}, c.Clients.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies(), named, func(err error) {
-		switch answers.Heard(err) {
-		case admissionread.Withheld:
+		switch answers.Observe(err) {
+		case admissionread.Denied:
 			c.takeUp(ctx, nil)
-		case admissionread.Back: // a list tells nothing of what it told before
+		case admissionread.Restored: // a list tells nothing of what it told before
 			take()
 		}
 	})

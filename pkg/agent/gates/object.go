@@ -82,9 +82,9 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 	if lost != nil {
 		g.Events.Event(w.reference(o), corev1.EventTypeWarning, "GateMemoryLost", document.Cut(lost.Error()+"; if it is closed, the agent does not open it", document.MaxMessage))
 	}
-	if patience := g.closings.until(w.field(o), verdict.Action, now); !patience.IsZero() {
+	if retryAt := g.closings.until(w.field(o), verdict.Action, now); !retryAt.IsZero() {
 		g.note(w, o, said, w.contested(o, verdict.Action))
-		return patience, nil
+		return retryAt, nil
 	}
 	problem, err := g.write(ctx, w, o, verdict, said, now)
 	if err != nil {

@@ -218,7 +218,7 @@ func (g *Controller) announce(w *gateWatch, o *gateObject, v knob.Verdict, said 
 		kind, reason, message = corev1.EventTypeWarning, "GateClosedAgain", "Somebody opened it while change is not permitted: it is closed again, and their value is put back when change is permitted"
 	case knob.FoundClosed:
 		reason, message = "GateFoundClosed", "Somebody else closed it: it stays closed when change is permitted"
-	case knob.LetsGo:
+	case knob.Releasing:
 		reason, message = "GateLetGo", "No longer held: it is left as somebody else has set it"
 	default:
 		return

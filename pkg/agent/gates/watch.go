@@ -112,7 +112,7 @@ func (g *Controller) open(ctx context.Context, w *gateWatch) error {
 			}
 			return o
 		},
-		Refusal: w.refusal, Patience: workflow.RefusalPatience,
+		Refusal: w.refusal, RefusalTimeout: workflow.RefusalTimeout,
 	}
 	w.use, err = g.set.Join(ctx, w.key, source, informer.Member{
 		Changed: func(o any, gone bool) {

@@ -21,7 +21,7 @@ const accountAhead = time.Hour
 // it stays as it was last known. What sleeps and cannot be looked at could not be woken either.
 func (c *Controller) readiness(ctx context.Context, k types.NamespacedName, known *cachedPlan, v *view) {
 	for _, r := range v.facts.Records {
-		v.unready = cmp.Or(v.unready, restoredata.Unseen(r))
+		v.unready = cmp.Or(v.unready, restoredata.UnreadableMessage(r))
 	}
 	if known.table == nil {
 		return

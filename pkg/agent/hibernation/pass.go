@@ -22,10 +22,10 @@ import (
 
 // How long a pass may take, and when a target is looked at again (guesses).
 const (
-	passTimeout  = 30 * time.Second
-	passPatience = 5 * time.Second // after which other targets go on
-	workPause    = 2 * time.Second // while it falls asleep or wakes
-	sleepPause   = time.Minute     // while it sleeps: what is new sleeps, too
+	passTimeout = 30 * time.Second
+	passWait    = 5 * time.Second // after which other targets go on
+	workPause   = 2 * time.Second // while it falls asleep or wakes
+	sleepPause  = time.Minute     // while it sleeps: what is new sleeps, too
 	// The same where watches say what has changed.
 	watchedWorkPause  = 15 * time.Second
 	watchedSleepPause = 15 * time.Minute
@@ -60,7 +60,7 @@ func (c *Controller) passes(ctx context.Context, k types.NamespacedName, acts []
 		})
 	}
 	c.slow.group.Go(func() { group.Wait(); close(done) })
-	wait := time.NewTimer(passPatience)
+	wait := time.NewTimer(passWait)
 	defer wait.Stop()
 	select {
 	case <-done:
@@ -84,12 +84,12 @@ func (c *Controller) pass(ctx context.Context, k types.NamespacedName, from *sto
 	now := c.Clock.Now().UTC()
 	working := r.State != hibernate.Asleep
 	waits := step.Done || seen.held != "" && len(step.Due) == 0
-	if failure == "" && working && !waits && r.StartedAt != nil && now.Sub(restoredata.Begun(r, step.Due)) > c.operationTimeout(r) {
+	if failure == "" && working && !waits && r.StartedAt != nil && now.Sub(restoredata.WaitsSince(r, step.Due)) > c.operationTimeout(r) {
 		failure = fmt.Sprintf("it is not %s after %s: %s", map[hibernate.Operation]string{hibernate.Shutdown: "asleep", hibernate.Wake: "awake"}[r.Operation], c.operationTimeout(r), document.Few(idsOf(step.Due), 3))
 	}
 	r = r.Passed(step.Done, failure, r.Snapshot.Spec.Retries(), now)
 	if failure == "" && !step.Done {
-		r.Message = restoredata.Message(r.Message, seen.held)
+		r.Message = restoredata.WaitMessage(r.Message, seen.held)
 	}
 	if !reflect.DeepEqual(written, r) { // the time for a pass is not that for what came of it
 		if _, err := c.write(ctx, k, cmp.Or(seen.written, from), r); err != nil {
@@ -183,7 +183,7 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, from 
 	if err != nil {
 		return look{failure: said(call, err.Error(), err)}, nil
 	}
-	there, failure := restoredata.Found(*r, call.Clients.Address, seen)
+	there, failure := restoredata.VerifyCluster(*r, call.Clients.Address, seen)
 	if failure != "" {
 		return look{failure: failure}, nil
 	}
@@ -216,15 +216,15 @@ func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hiber
 	if !back.IsZero() {
 		r = r.Adopted(seen)
 	}
-	r = restoredata.Settled(r, steps)
+	r = restoredata.DropEndedRuns(r, steps)
 	if r.Operation == hibernate.Wake {
-		step, held = restoredata.Waiting(r, r.ToWake(seen, now).Expecting(r, now, expected), seen, steps)
+		step, held = restoredata.WaitForRuns(r, r.ToWake(seen, now).Expecting(r, now, expected), seen, steps)
 		return step, held, nil
 	}
 	if seen, err = c.withoutOwnMachines(ctx, seen); err != nil {
 		return step, "", err
 	}
-	return restoredata.Noted(r, r.ToSleep(seen, now).Expecting(r, now, expected), now, c.holders(call, true)), "", nil
+	return restoredata.RecordRuns(r, r.ToSleep(seen, now).Expecting(r, now, expected), now, c.holders(call, true)), "", nil
 }
 
 // holders are the steps of runs that put back what they changed of a resource, or did since it was seen. What

@@ -88,7 +88,7 @@ func phaseOf(v view, d hibernate.Decision) (hibernate.Phase, string) {
 	case d.Phase == hibernate.Hibernated && v.unready != "":
 		d.Message += "; " + v.unready
 	case d.Phase == hibernate.WakingUp:
-		d.Message += restoredata.Waits(v.facts.Records)
+		d.Message += restoredata.WaitMessages(v.facts.Records)
 	}
 	if v.paused.On {
 		return d.Phase, v.paused.Said() + "; " + d.Message
@@ -134,7 +134,7 @@ func (v view) recorded(target string) bool {
 // ownConditions are those that an agent gave this very plan: what a copy brought along is of another.
 func (c *Controller) ownConditions(cm *corev1.ConfigMap, have map[string]string) string {
 	text := have[annotations.StatusConditions]
-	if status.BroughtAlong(text, cm.CreationTimestamp.Time, c.Clock.Ahead()) {
+	if status.IsCopied(text, cm.CreationTimestamp.Time, c.Clock.Ahead()) {
 		return ""
 	}
 	return text
@@ -197,7 +197,7 @@ func (c *Controller) reportChange(k types.NamespacedName, was, is hibernate.Reco
 	if is.Attempts > was.Attempts {
 		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "TargetFailed", "%s of target %s failed (attempt %d): %s", is.Operation, is.Target, is.Attempts, is.Message)
 	}
-	if why := restoredata.Unseen(is); why != "" && restoredata.Unseen(was) == "" {
+	if why := restoredata.UnreadableMessage(is); why != "" && restoredata.UnreadableMessage(was) == "" {
 		c.Telemetry.Events.Event(cm, corev1.EventTypeWarning, "TargetFailed", why)
 	}
 	for i, res := range is.Resources {

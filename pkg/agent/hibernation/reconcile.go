@@ -117,14 +117,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		return c.requeueSoon(err)
 	}
 	c.blockRelabelled(k, &v)
-	d := hibernate.Decide(v.facts)
-	if !d.Check {
-		known.health = health{}
-	} else if known.health, err = c.check(ctx, k, v.facts.Spec, cycleOf(v.facts.Records)); err == nil {
-		v.facts.Health.Healthy, v.facts.Health.Unhealthy = known.health.healthy, known.health.why
-		v.again = queue.Soonest(v.again, c.Clock.Now().Add(healthPause))
-		d = hibernate.Decide(v.facts)
-	}
+	d, err := c.decide(ctx, k, known, &v, err)
 	c.beginAfter(k, v, d)
 	if slices.ContainsFunc(d.Write, v.begins) { // waking waits for nothing
 		if err := c.Stores.Documents.ConfirmSoon(ctx, k, on); err != nil {
@@ -135,6 +128,33 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if err := c.apply(ctx, k, stored, d); err != nil {
 		return c.requeueSoon(c.sayUnwritten(ctx, k, cm, known, v, d, err))
 	}
+	again, err := c.conclude(ctx, k, cm, known, stored, v, d, err)
+	if err = errors.Join(err, notRenewed); errors.Is(err, queue.ErrConflict) {
+		again, err = c.Clock.Now().Add(100*time.Millisecond), nil
+	}
+	v.again = queue.Soonest(v.again, c.notifyAhead(ctx, k, cm, known, v))
+	return queue.Soonest(queue.Soonest(again, d.Again), v.again), err
+}
+
+// decide says what follows for each target, with the health of what woke where that is asked for. err is
+// why there is no ledger; the last check that failed takes its place.
+func (c *Controller) decide(ctx context.Context, k types.NamespacedName, known *cachedPlan, v *view, err error) (hibernate.Decision, error) {
+	d := hibernate.Decide(v.facts)
+	if !d.Check {
+		known.health = health{}
+		return d, err
+	}
+	if known.health, err = c.check(ctx, k, v.facts.Spec, cycleOf(v.facts.Records)); err != nil {
+		return d, err
+	}
+	v.facts.Health.Healthy, v.facts.Health.Unhealthy = known.health.healthy, known.health.why
+	v.again = queue.Soonest(v.again, c.Clock.Now().Add(healthPause))
+	return hibernate.Decide(v.facts), nil
+}
+
+// conclude publishes what was decided and written, enters sleeps that ended in the ledger, and then has
+// targets sleep and wake. err is what failed so far, and is told with what fails here.
+func (c *Controller) conclude(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, stored []*stored, v view, d hibernate.Decision, err error) (time.Time, error) {
 	untold := c.publish(ctx, k, cm, known, v, d)
 	if untold != nil || v.newer != "" {
 		d.Closed = nil // its status still says that it sleeps, or its ledger cannot say that it slept
@@ -143,12 +163,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		d.Closed = nil // how long it slept is recorded there alone
 	}
 	again, failed := c.finish(ctx, k, stored, d) // what sleeps wakes, whatever could not be said, or written anew
-	err = errors.Join(failed, untold, err, notRenewed)
-	if errors.Is(err, queue.ErrConflict) {
-		again, err = c.Clock.Now().Add(100*time.Millisecond), nil
-	}
-	v.again = queue.Soonest(v.again, c.notifyAhead(ctx, k, cm, known, v))
-	return queue.Soonest(queue.Soonest(again, d.Again), v.again), err
+	return again, errors.Join(failed, untold, err)
 }
 
 // notifyAhead tells sinks of a sleep that comes, and returns when it is to be told.
@@ -429,7 +444,7 @@ func (v view) sleeps(known *cachedPlan) *time.Time {
 	if known.table == nil || v.newer != "" {
 		return nil
 	}
-	course := offwindow.NewCourse(known.table, v.overrides(), v.policy.gate, v.facts.Now)
+	course := offwindow.NewTimeline(known.table, v.overrides(), v.policy.gate, v.facts.Now)
 	switch {
 	case v.paused.On && len(v.facts.Records) == 0:
 		return course.Paused(v.paused, false).At

@@ -116,7 +116,7 @@ func (c *Controller) wasDecided(cm *corev1.ConfigMap) bool {
 	phase, conditions := cm.Annotations[annotations.StatusPhase], cm.Annotations[annotations.StatusConditions]
 	doubted := meta.IsStatusConditionTrue(status.Read(conditions), status.ConditionClockDoubt)
 	said := phase != "" && phase != string(hibernate.Invalid) && !doubted
-	return (said || cm.Annotations[annotations.StatusTargets] != "") && !status.BroughtAlong(conditions, cm.CreationTimestamp.Time, c.Clock.Ahead())
+	return (said || cm.Annotations[annotations.StatusTargets] != "") && !status.IsCopied(conditions, cm.CreationTimestamp.Time, c.Clock.Ahead())
 }
 
 // withTokens is a ledger that knows the tokens which ask for nothing any more. One that asks now is

@@ -24,7 +24,7 @@ type Store struct {
 
 	planIs  func(plan types.NamespacedName) string // nil: no plan is known
 	mu      sync.RWMutex
-	ring    annotations.Keyring
+	current annotations.Keyring
 	fault   error // why the Secret as it stands is of no use; nil: it is
 	lost    loss
 	unkept  string        // the ID of a key that signs what an agent left that signed nothing, and has no Secret until that is done; of Begin alone
@@ -55,7 +55,7 @@ func New(c Config) *Store { return &Store{Config: c, changed: make(chan struct{}
 
 // Fixed holds a keyring that does not change.
 func Fixed(ring annotations.Keyring) *Store {
-	return &Store{ring: ring, changed: make(chan struct{}), Config: Config{Changed: func() {}}}
+	return &Store{current: ring, changed: make(chan struct{}), Config: Config{Changed: func() {}}}
 }
 
 // Sign signs an object of the agent's that is about to be written.
@@ -106,7 +106,7 @@ func (s *Store) ID() string { return s.keyring().ID() }
 func (s *Store) keyring() annotations.Keyring {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.ring
+	return s.current
 }
 
 // Observe takes in the Secret as the watch shows it.
@@ -137,13 +137,13 @@ func (s *Store) take(ring annotations.Keyring, fault error, lost loss) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if fault != nil {
-		ring = s.ring
+		ring = s.current
 	}
-	if ring.Equal(s.ring) && fmt.Sprint(fault) == fmt.Sprint(s.fault) && lost == s.lost {
+	if ring.Equal(s.current) && fmt.Sprint(fault) == fmt.Sprint(s.fault) && lost == s.lost {
 		return false
 	}
-	before := s.ring.ID()
-	if s.ring, s.fault, s.lost = ring, fault, lost; ring.Knows(s.former) {
+	before := s.current.ID()
+	if s.current, s.fault, s.lost = ring, fault, lost; ring.Knows(s.former) {
 		s.former = ""
 	}
 	s.replaced(before)
@@ -155,7 +155,7 @@ func (s *Store) take(ring annotations.Keyring, fault error, lost loss) bool {
 // replaced notes the ID of a key that signed before, where what it signed counts no longer. The
 // caller holds the lock.
 func (s *Store) replaced(key string) {
-	if key != "" && !s.ring.Empty() && !s.ring.Knows(key) {
+	if key != "" && !s.current.Empty() && !s.current.Knows(key) {
 		s.former = key
 	}
 }
@@ -174,7 +174,7 @@ func (s *Store) precededBy(key string) {
 func (s *Store) Usable() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if !s.ring.Empty() {
+	if !s.current.Empty() {
 		return nil
 	}
 	return s.fault
@@ -193,7 +193,7 @@ func (s *Store) Condition() []metav1.Condition {
 	defer s.mu.RUnlock()
 	c := metav1.Condition{Type: "SigningKey", Status: metav1.ConditionFalse}
 	switch {
-	case s.fault != nil && s.ring.Empty():
+	case s.fault != nil && s.current.Empty():
 		c.Reason, c.Message = "Broken", fmt.Sprintf("%v, so nothing is done: put the key back, or delete the Secret to begin with a new one (docs/operations.md, \"The key\")", s.fault)
 	case s.fault != nil:
 		c.Reason, c.Message = "Broken", fmt.Sprintf("%v; the previous key stays in force until the agent ends: put it back", s.fault)

@@ -50,10 +50,10 @@ type scraperAnswer struct {
 // Bounds of what strangers can have the agent ask (guesses: a scraper comes every few
 // seconds with the same token).
 const (
-	scraperAge      = 30 * time.Second // an answer is believed
-	scrapersHeld    = 100              // answers of each sort
-	scrapersAsking  = 2                // questions of each sort at once
-	scraperPatience = 5 * time.Second
+	scraperAge     = 30 * time.Second // an answer is believed
+	scrapersHeld   = 100              // answers of each sort
+	scrapersAsking = 2                // questions of each sort at once
+	scraperTimeout = 5 * time.Second
 )
 
 // NewScrapers asks a client's API server.
@@ -104,7 +104,7 @@ func (s *Scrapers) answer(ctx context.Context, token string) (scraperAnswer, err
 		return scraperAnswer{}, errBusy
 	}
 	defer among.asking.Release(1)
-	ctx, cancel := context.WithTimeout(ctx, scraperPatience)
+	ctx, cancel := context.WithTimeout(ctx, scraperTimeout)
 	defer cancel()
 	answer, err := s.ask(ctx, token)
 	if err == nil {

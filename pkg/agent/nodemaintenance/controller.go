@@ -63,7 +63,7 @@ type state struct {
 
 // demand is what the steps of runs want of the nodes, and what they are told.
 type demand struct {
-	wants   map[store.StepKey]nodeWant
+	wants   map[store.StepKey]stepDemand
 	sights  map[store.StepKey]map[string]workflow.NodeState // by rollout, of the nodes that it takes
 	since   map[wish]time.Time
 	stalled map[wish]stalledDrain               // drains of plans that are blocked for good after their cordon
@@ -121,8 +121,8 @@ func (s *shownNodes) keep(there map[string]*nodeObject) {
 	maps.DeleteFunc(s.opened, func(name string, _ time.Time) bool { return gone(name) })
 }
 
-// nodeWant is what one step of a run would take, and what it was given.
-type nodeWant struct {
+// stepDemand is what one step of a run would take, and what it was given.
+type stepDemand struct {
 	nodes []string
 	most  int
 	given map[string]bool
@@ -194,7 +194,7 @@ func New(c Config) *Controller {
 		Config: c, wake: make(chan struct{}, 1),
 		state: state{
 			shown:  shownNodes{last: map[string]*nodeObject{}, opened: map[string]time.Time{}},
-			demand: demand{wants: map[store.StepKey]nodeWant{}, sights: map[store.StepKey]map[string]workflow.NodeState{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}},
+			demand: demand{wants: map[store.StepKey]stepDemand{}, sights: map[store.StepKey]map[string]workflow.NodeState{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}},
 		},
 	}
 	k.writer = newNodeWriter(c, k.Enqueue)
@@ -282,7 +282,7 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 		k.Telemetry.Log.Error("limits of nodes", "error", err.Error())
 		return now.Add(queue.ResyncPeriod)
 	}
-	k.look = look{again: now.Add(queue.ResyncPeriod), check: k.Gates.Check(), shut: claims.Shut(k.Gates.ClockDoubt(), k.Gates.Pauses(), now), gone: k.look.gone}
+	k.look = look{again: now.Add(queue.ResyncPeriod), check: k.Gates.Check(), shut: claims.ClusterGate(k.Gates.ClockDoubt(), k.Gates.Pauses(), now), gone: k.look.gone}
 	writing := k.writer.inFlight() // before the nodes: what is answered meanwhile is looked at again
 	objects := k.objects()
 	k.writer.forgetRefusal(objects)
@@ -428,7 +428,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 	for _, l := range k.Rollouts.Runs.Filter(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
 		holds, wants := workflow.NodeClaims(l.Head, l.Journal, l.Cordons) // what it wants now, it said itself; what it holds its journal says
 		c.engage(l, holds, wants)
-		for _, h := range claims.Held(holds, k.Rollouts.Runs.Unclaimed(l.Key())) {
+		for _, h := range claims.ActualHolds(holds, k.Rollouts.Runs.Unclaimed(l.Key())) {
 			h.Step = store.StepKey{Run: l.Key(), Path: h.Path}.String()
 			h.Stalled = k.stalls(ctx, l, h, now)
 			c.holds = append(c.holds, h)
@@ -437,7 +437,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 	k.state.mu.Lock()
 	defer k.state.mu.Unlock()
 	waits := map[wish]bool{}
-	for _, s := range slices.SortedFunc(maps.Keys(wants), compareSpots) {
+	for _, s := range slices.SortedFunc(maps.Keys(wants), compareStepKeys) {
 		want, l := wants[s], k.Rollouts.Runs.Live(s.Run)
 		if l == nil || want.bare && !atWork(l, s.Path) {
 			delete(k.state.demand.wants, s)
@@ -497,7 +497,7 @@ func with[V any](all map[string]V, name string, one V) map[string]V {
 	return out
 }
 
-func compareSpots(a, b store.StepKey) int {
+func compareStepKeys(a, b store.StepKey) int {
 	if a.Run == b.Run {
 		return strings.Compare(a.Path, b.Path)
 	}
@@ -684,7 +684,7 @@ func (k *Controller) Want(run types.NamespacedName, wants []workflow.NodeDemand)
 		}
 		given := maps.Clone(was.given)
 		maps.DeleteFunc(given, func(name string, _ bool) bool { return !slices.Contains(w.Nodes, name) })
-		k.state.demand.wants[s] = nodeWant{nodes: w.Nodes, most: w.Most, given: given, drain: w.Drain, needs: w.Needs, by: was.by}
+		k.state.demand.wants[s] = stepDemand{nodes: w.Nodes, most: w.Most, given: given, drain: w.Drain, needs: w.Needs, by: was.by}
 		news = true
 	}
 	for s := range k.state.demand.wants {

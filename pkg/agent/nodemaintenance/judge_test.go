@@ -94,7 +94,7 @@ func TestWhatCountsAfterALookThatFailed(t *testing.T) {
 		}
 		return p
 	}
-	fails := func(p *preview) { p.failed = workflow.Refusal{Since: now.Add(-workflow.RefusalPatience), Times: 2} }
+	fails := func(p *preview) { p.failed = workflow.Refusal{Since: now.Add(-workflow.RefusalTimeout), Times: 2} }
 	moved := func(p *preview) { p.changed = true }
 	for name, c := range map[string]struct {
 		was     preview
@@ -113,7 +113,7 @@ func TestWhatCountsAfterALookThatFailed(t *testing.T) {
 		"nobody has looked, its status says so":           {drain: nodeDrain{known: blocked}, block: blocked},
 		"it counts no more, its status says so still":     {was: preview{at: now.Add(-time.Minute), final: true, failed: workflow.Refusal{Since: now.Add(-time.Hour), Times: 9}}, drain: nodeDrain{known: blocked}},
 		"nothing is known":                                {unknown: true},
-		"nothing is known, and nobody waits any more":     {was: preview{failed: workflow.Refusal{Since: now.Add(-workflow.RefusalPatience), Times: 1}}},
+		"nothing is known, and nobody waits any more":     {was: preview{failed: workflow.Refusal{Since: now.Add(-workflow.RefusalTimeout), Times: 1}}},
 		"nothing was in the way, as the look before said": {was: preview{at: now.Add(-time.Minute)}, unknown: true},
 	} {
 		found := preview{at: now.Add(time.Second), found: now.Add(time.Second)}

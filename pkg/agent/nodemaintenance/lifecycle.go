@@ -198,7 +198,7 @@ func (cw *conditionWriter) report(now time.Time) []metav1.Condition {
 	cw.mu.Lock()
 	defer cw.mu.Unlock()
 	var out []metav1.Condition
-	if cw.refused.Times > 1 && now.Sub(cw.refused.Since) >= workflow.RefusalPatience {
+	if cw.refused.Times > 1 && now.Sub(cw.refused.Since) >= workflow.RefusalTimeout {
 		out = append(out, metav1.Condition{
 			Type: conditionsForbidden, Status: metav1.ConditionTrue, Reason: "MissingRight",
 			Message: "the agent may not patch the status of nodes, so it writes no lifecycle conditions on them: bind the ClusterRole maint-agent-conditions to its ServiceAccount if you want them",

@@ -273,7 +273,7 @@ func (nw *nodeWriter) say(node *corev1.Node, step nodes.Step) {
 func (nw *nodeWriter) forbidden(now time.Time) bool {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
-	return nw.refused.Times > 1 && now.Sub(nw.refused.Since) >= workflow.RefusalPatience
+	return nw.refused.Times > 1 && now.Sub(nw.refused.Since) >= workflow.RefusalTimeout
 }
 
 // withheld says whether requests are left out, since the agent may not write nodes.

@@ -44,7 +44,7 @@ func (k *Controller) Stalled(s store.StepKey, node string, options *drain.Option
 }
 
 // asks is the want of a drain that asks for one more node, or asks for it again.
-func (w nodeWant) asks(node string, options *drain.Options) nodeWant {
+func (w stepDemand) asks(node string, options *drain.Options) stepDemand {
 	given := maps.Clone(w.given)
 	delete(given, node)
 	w.given, w.bare, w.drain = given, true, options

@@ -80,7 +80,7 @@ type Watches struct {
 type Scope struct {
 	Namespace    string // the agent's own
 	DryRun       bool
-	LookingSince func() time.Time // when this agent began to lead
+	LeadingSince func() time.Time // when this agent began to lead
 }
 
 // Runs moves the runs of plans.

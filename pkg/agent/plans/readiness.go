@@ -37,7 +37,7 @@ func (c *Controller) decide(ctx context.Context, k types.NamespacedName, cm *cor
 		return d, nil
 	}
 	remembered := known.Spec.Target == nil || d.Ledger.TargetReady != "" // that it was once ready, for the time when it is not
-	if len(d.Claims) == 0 && known.LastLook.Done && known.LastLook.Ready.OK && remembered {
+	if len(d.Claims) == 0 && known.Readiness.Done && known.Readiness.Ready.OK && remembered {
 		c.blockers.leave(k)
 		return d, nil
 	}
@@ -46,7 +46,7 @@ func (c *Controller) decide(ctx context.Context, k types.NamespacedName, cm *cor
 		newest = f.NameOf(d.Claims[n-1])
 	}
 	if c.stillNotReady(k, informer.VersionOf(cm), known, newest, f.Now) {
-		f.Ready = known.LastLook.Ready
+		f.Ready = known.Readiness.Ready
 		return trigger.Decide(*f), nil
 	}
 	check, err := c.readiness(ctx, k, known, f)
@@ -54,7 +54,7 @@ func (c *Controller) decide(ctx context.Context, k types.NamespacedName, cm *cor
 		return d, err
 	}
 	c.noteReadiness(k, known, &check, f.Now)
-	known.LastLook.Version, known.LastLook.Newest = informer.VersionOf(cm), newest
+	known.Readiness.Version, known.Readiness.Newest = informer.VersionOf(cm), newest
 	f.Ready = check.ready
 	if f.Target == nil {
 		f.Target = check.target
@@ -70,7 +70,7 @@ func (c *Controller) decide(ctx context.Context, k types.NamespacedName, cm *cor
 // nothing has been heard of what it waits for, nobody wrote on it but us, no other
 // run would begin, and the time to ask all the same has not come.
 func (c *Controller) stillNotReady(k types.NamespacedName, version uint64, known *store.CachedPlan, newest string, now time.Time) bool {
-	last := known.LastLook
+	last := known.Readiness
 	if !last.Done || last.Ready.OK || !now.Before(last.Ready.Again) || newest != "" && newest != last.Newest {
 		return false
 	}
@@ -92,10 +92,10 @@ func (c *Controller) noteReadiness(k types.NamespacedName, known *store.CachedPl
 		}
 	} else {
 		c.blockers.wait(k, check.by, began)
-		looks = known.LastLook.Looks + 1
+		looks = known.Readiness.Failures + 1
 		check.ready.Again = c.Now().Add(c.blockers.pause(check.by, c.Watches.Targets.IsWatched(k), looks-1))
 	}
-	known.LastLook = store.ReadinessLook{Done: true, Ready: check.ready, Looks: looks}
+	known.Readiness = store.ReadinessCheck{Done: true, Ready: check.ready, Failures: looks}
 }
 
 // readiness asks whether a run of the plan could start: its account is there,

@@ -79,6 +79,11 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if err := noted(ctx, true); err != nil {
 		return time.Time{}, err
 	}
+	return c.followUp(ctx, k, cm, known, facts, decision)
+}
+
+// followUp does what follows from a decision once the ledger has it: runs first, everything else last.
+func (c *Controller) followUp(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, facts trigger.Facts, decision trigger.Decision) (time.Time, error) {
 	retry, err := c.createRuns(ctx, k, cm, known, facts, decision)
 	if err != nil {
 		return time.Time{}, err
@@ -130,7 +135,7 @@ func (c *Controller) cannotDecide(ctx context.Context, cm *corev1.ConfigMap, kno
 func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan) (trigger.Facts, error) {
 	uid := string(cm.UID)
 	f := trigger.Facts{
-		Now: c.Now(), LookingSince: c.Scope.LookingSince(),
+		Now: c.Now(), LeadingSince: c.Scope.LeadingSince(),
 		Plan: trigger.Plan{
 			Namespace: k.Namespace, Name: k.Name, UID: uid,
 			CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: known.Spec, Faults: known.Faults,
@@ -198,13 +203,13 @@ func (c *Controller) noteLost(ctx context.Context, k types.NamespacedName, cm *c
 	}
 	here := forged || len(f.Live) > 0
 	f.State.LedgerLost = here || wasDecided(cm)
-	f.State.Copied = !here && c.broughtAlong(cm)
+	f.State.Copied = !here && c.isCopied(cm)
 	return nil
 }
 
-// broughtAlong says whether the status of a plan came with it: from a backup, or from what it was copied of.
-func (c *Controller) broughtAlong(cm *corev1.ConfigMap) bool {
-	return status.BroughtAlong(cm.Annotations[annotations.StatusConditions], cm.CreationTimestamp.Time, c.Clients.Ahead())
+// isCopied says whether the status of a plan came with it: from a backup, or from what it was copied of.
+func (c *Controller) isCopied(cm *corev1.ConfigMap) bool {
+	return status.IsCopied(cm.Annotations[annotations.StatusConditions], cm.CreationTimestamp.Time, c.Clients.Ahead())
 }
 
 // wasDecided says whether an agent has decided over a plan before, and so gave it a
@@ -218,7 +223,7 @@ func wasDecided(cm *corev1.ConfigMap) bool {
 // status came with the plan, or the run that it asked for is there, of which an agent that died
 // had not said so in the status yet.
 func (c *Controller) answered(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, name string) (bool, error) {
-	if c.broughtAlong(cm) { // the token was never seen on this plan
+	if c.isCopied(cm) { // the token was never seen on this plan
 		return true, nil
 	}
 	switch _, err := c.Clients.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, name, metav1.GetOptions{}); {
@@ -236,7 +241,7 @@ func (c *Controller) noteGate(k types.NamespacedName, cm *corev1.ConfigMap, know
 		c.Stores.Gates.Forget(k)
 		return
 	}
-	o := c.Stores.Gates.Subject(known.Gate.Question, known.Gate.Gate)
+	o := c.Stores.Gates.Subject(known.Gate.Query, known.Gate.Gate)
 	if longest := schedule.LongestPause(pauses...); longest.On {
 		below := o.Verdict
 		o.Verdict = func(at time.Time) schedule.Verdict { return longest.Verdict(at, below, below) }

@@ -50,7 +50,7 @@ func (c *Controller) planStatus(have map[string]string, known *store.CachedPlan,
 	want[annotations.StatusBehavior] = have[annotations.StatusBehavior]
 	switch {
 	case d.Status.Window != nil:
-		want[annotations.StatusBehavior] = status.Behavior(have[annotations.StatusBehavior], *d.Status.Window, c.Stores.Gates.Strategy(known.Gate.Question, f.Now), f.Now)
+		want[annotations.StatusBehavior] = status.Behavior(have[annotations.StatusBehavior], *d.Status.Window, c.Stores.Gates.Strategy(known.Gate.Query, f.Now), f.Now)
 	case f.Gate == nil:
 		want[annotations.StatusBehavior] = ""
 	}

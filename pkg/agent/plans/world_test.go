@@ -145,7 +145,7 @@ func (w *world) begins() *agent {
 			Events: w.events, Metrics: counts, Log: log,
 			Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}),
 		},
-		Scope:    Scope{Namespace: annotations.DefaultNamespace, LookingSince: func() time.Time { return since }},
+		Scope:    Scope{Namespace: annotations.DefaultNamespace, LeadingSince: func() time.Time { return since }},
 		Executor: func(string) (executors.Executor, bool) { return finder{world: w}, true },
 		Settings: func() agentconfig.AgentConfig { return w.settings }, Status: status.NewWriter(conn.Kube, w.events),
 		Watches: Watches{

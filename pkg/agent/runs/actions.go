@@ -38,7 +38,7 @@ func (c *Controller) act(ctx context.Context, l *store.CachedRun, m workflow.Act
 		return c.keep(ctx, l, m)
 	case workflow.ActRelease:
 		return c.releaseLease(ctx, l, m)
-	case workflow.ActLook:
+	case workflow.ActCheckDrift:
 		return c.look(ctx, l, m)
 	}
 	return steppool.Outcome{}, fmt.Errorf("run %s: unknown act %d", l.Key(), m.Act)
@@ -225,7 +225,7 @@ func (c *Controller) stop(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	}
 	rec := l.Journal.Record(m.Path)
 	within := func(limit time.Duration) bool {
-		return rec.FinishedAt != nil && c.Now().Before(queue.Latest(*rec.FinishedAt, c.Scope.LookingSince()).Add(limit))
+		return rec.FinishedAt != nil && c.Now().Before(queue.Latest(*rec.FinishedAt, c.Scope.LeadingSince()).Add(limit))
 	}
 	switch {
 	case failed != nil && isRefusal(*failed) && within(plan.DefaultCleanupDuration):

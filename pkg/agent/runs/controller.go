@@ -39,7 +39,7 @@ type Controller struct {
 // memory is what looks leave for later ones; another process does without.
 type memory struct {
 	refusals *store.Refusals[store.StepKey]
-	answered *answers.TakenUp
+	answered *answers.Handled
 }
 
 // Config is what runs are moved with.
@@ -87,7 +87,7 @@ type Stores struct {
 type Scope struct {
 	Identity     string // of this process
 	DryRun       bool
-	LookingSince func() time.Time // when this agent began to lead
+	LeadingSince func() time.Time // when this agent began to lead
 }
 
 // Nodes gives nodes to runs.
@@ -123,7 +123,7 @@ type Freezes interface {
 // New moves nothing yet.
 func New(c Config) *Controller {
 	return &Controller{
-		Config: c, memory: memory{refusals: store.NewRefusals[store.StepKey](), answered: &answers.TakenUp{}},
+		Config: c, memory: memory{refusals: store.NewRefusals[store.StepKey](), answered: &answers.Handled{}},
 		watches: stepwatches.New(c.Steps.Wake),
 	}
 }

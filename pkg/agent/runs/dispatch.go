@@ -55,10 +55,10 @@ func (c *Controller) complete(ctx context.Context, l *store.CachedRun, o steppoo
 	c.Steps.Complete(o)
 	if o.Watch != nil && !c.watches.Keep(ctx, o.Step, l.Account(), o.Clients, *o.Watch) {
 		pause := unwatchedPause
-		if o.Step.Look {
+		if o.Step.DriftCheck {
 			pause = unwatchedLook
 		}
-		c.Steps.LookBy(o.Step, c.Now().Add(pause))
+		c.Steps.RequeueBy(o.Step, c.Now().Add(pause))
 	}
 	if c.Stores.Runs.Live(l.Key()) == nil { // it was let go while this was taken in
 		c.watches.DropRun(l.Key())
@@ -97,7 +97,7 @@ func (c *Controller) guardedAct(ctx context.Context, l *store.CachedRun, m workf
 }
 
 func stepKey(l *store.CachedRun, m workflow.Action) store.StepKey {
-	return store.StepKey{Run: l.Key(), Path: m.Path, Look: m.Act == workflow.ActLook}
+	return store.StepKey{Run: l.Key(), Path: m.Path, DriftCheck: m.Act == workflow.ActCheckDrift}
 }
 
 // dispatch does what a move asks for. One act alone is done at once, and its
@@ -114,7 +114,7 @@ func (c *Controller) dispatch(ctx context.Context, l *store.CachedRun, next work
 			continue
 		}
 		if until, rests := c.Steps.Waits(s, l.Journal.Record(m.Path), c.Now()); rests {
-			if s.Look {
+			if s.DriftCheck {
 				beside--
 			}
 			wake = queue.Soonest(wake, m.WakeAt, until)

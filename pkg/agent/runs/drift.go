@@ -37,7 +37,7 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	unwatched, again := c.unwatched(ctx, s, call.Clients, rec.Unwatched)
 	found, watch, err := drifter.Drift(ctx, call)
 	if err != nil { // the step itself is not at stake: it is looked at again
-		return unchecked(l.Journal, rec, !executors.PassesByItself(err), err.Error(), c.Now().Add(executors.LookAgain(err))), ctx.Err()
+		return unchecked(l.Journal, rec, !executors.PassesByItself(err), err.Error(), c.Now().Add(executors.RecheckAfter(err))), ctx.Err()
 	}
 	d := found.Drift
 	now := l.Journal
@@ -75,7 +75,7 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 func (c *Controller) unwatched(ctx context.Context, s store.StepKey, as executors.Clients, was bool) (is bool, again time.Time) {
 	now := c.Now()
 	if c.watches.Failure(ctx, s, as, now) == nil {
-		stands := c.watches.Stands(s)
+		stands := c.watches.IsSynced(s)
 		if stands {
 			c.memory.refusals.Clear(s)
 		}

@@ -35,7 +35,7 @@ func (c *Controller) consumeAnswers(ctx context.Context, l *store.CachedRun, ask
 	}
 	since, err := c.Status.RemoveHandled(ctx, cm, gone)
 	if err != nil {
-		c.memory.answered.Stays(cm, gone)
+		c.memory.answered.NoteRemaining(cm, gone)
 		return err
 	}
 	c.memory.answered.Note(cm.UID, since, gone)

@@ -89,7 +89,7 @@ func (c *Controller) leavesLabel(l *store.CachedRun, refusal error, now time.Tim
 	var elsewhere *client.NotReachedError
 	missing := executors.RefusalOf(refusal, l.Account().User()) == executors.RefusedNoAccount ||
 		errors.As(refusal, &elsewhere) && elsewhere.Outcome.Reason == executors.ReasonNoAccount
-	return missing && l.Journal.Waits != "" && !now.Before(workflow.CleanupEnds(l.Journal, "", c.Scope.LookingSince()))
+	return missing && l.Journal.Waits != "" && !now.Before(workflow.CleanupEnds(l.Journal, "", c.Scope.LeadingSince()))
 }
 
 // labelSharers says what other plans have to do with a run's request, about its target: by their live

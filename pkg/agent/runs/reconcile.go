@@ -167,10 +167,10 @@ func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
 	if l.Object.DeletionTimestamp != nil {
 		return workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Deleted", Message: "the run was deleted"}}
 	}
-	in := c.memory.answered.Open(cm, c.Stores.Documents.Intent(cm))
+	in := c.memory.answered.Pending(cm, c.Stores.Documents.Intent(cm))
 	now := c.Now()
 	sig := workflow.SignalsOf(in, l.Run, l.Journal, c.Stores.Documents.Pauses(l.Object.Namespace), now)
-	sig.LookingSince = c.Scope.LookingSince()
+	sig.LeadingSince = c.Scope.LeadingSince()
 	sig.Replace = trigger.Yields(l.Run, c.siblings(l))
 	if l.Journal.Phase == run.Running {
 		c.askGates(&sig, l, cm, in, now)
@@ -193,7 +193,7 @@ func (c *Controller) siblings(l *store.CachedRun) []trigger.ActiveRun {
 // admit asks whether a pending run may start, and does what the answer says.
 func (c *Controller) admit(ctx context.Context, l *store.CachedRun) (time.Time, error) {
 	on := c.Stores.Documents.Basis(l.PlanKey())
-	standing, err := c.standing(ctx, l)
+	standing, err := c.admissionFacts(ctx, l)
 	lost := errors.As(err, new(ledgerLostError))
 	if err != nil && !lost {
 		return time.Time{}, err
@@ -365,8 +365,8 @@ func (c *Controller) mayChange(ctx context.Context, l *store.CachedRun) bool {
 	})
 }
 
-// standing gathers what surrounds a pending run; with ledgerLostError, that its plan has no ledger.
-func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.AdmissionFacts, error) {
+// admissionFacts gathers what surrounds a pending run; with ledgerLostError, that its plan has no ledger.
+func (c *Controller) admissionFacts(ctx context.Context, l *store.CachedRun) (trigger.AdmissionFacts, error) {
 	sig := c.signals(l)
 	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: sig.Approve.OfRun(), Reject: sig.Reject.OfRun(), Now: c.Now(), Abort: sig.Abort, Paused: sig.Paused, Doubt: trigger.Doubt{Why: c.Clients.ClockDoubt()}, Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, c.siblings(l))}
 	s.Doubt.From, s.Doubt.Until = c.Clients.Doubted()
@@ -464,7 +464,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 				c.Nodes.Enqueue()
 			}
 		}
-		if written != before || left && c.memory.answered.Left(asked, l.Run.Name) {
+		if written != before || left && c.memory.answered.Remains(asked, l.Run.Name) {
 			left = false
 			err := c.consumeAnswers(ctx, l, asked, sig)
 			if again := err != nil && !errors.Is(err, queue.ErrConflict); again && written != before {
@@ -473,7 +473,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 				c.Telemetry.Log.Warn("an answer stays on its plan", "run", l.Key().String(), "error", err.Error())
 			}
 		}
-		c.Steps.Noted(l.Key(), outcomes)
+		c.Steps.ForgetOutcomes(l.Key(), outcomes)
 		c.Steps.CancelStale(l.Key(), l.Journal)
 		c.Nodes.Want(l.Key(), next.Wants)
 		if next.Act == workflow.ActClose {

@@ -50,7 +50,7 @@ func (c *Controller) judge(l *store.CachedRun, path string, out executors.Outcom
 	case out.State == executors.NotYet:
 		return later("", r.VerdictAt(now))
 	case (out.Reason == executors.ReasonForbidden || out.Reason == executors.ReasonNoConnection) && !final:
-		return later(workflow.FailsBy(r.Since.Add(workflow.RefusalPatience)), r.VerdictAt(now))
+		return later(workflow.FailsBy(r.Since.Add(workflow.RefusalTimeout)), r.VerdictAt(now))
 	}
 	c.memory.refusals.Clear(s)
 	return out
@@ -58,7 +58,7 @@ func (c *Controller) judge(l *store.CachedRun, path string, out executors.Outcom
 
 // cleanupWaits says until when the cleanup of a run, or what ends a step, waits.
 func (c *Controller) cleanupWaits(l *store.CachedRun, path string) string {
-	return workflow.CleansTill(workflow.CleanupEnds(l.Journal, path, c.Scope.LookingSince()))
+	return workflow.CleanupWaitsUntil(workflow.CleanupEnds(l.Journal, path, c.Scope.LeadingSince()))
 }
 
 // waitsFor is an act of cleanup that is refused: it is tried again, more and more

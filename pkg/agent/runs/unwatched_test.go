@@ -108,7 +108,7 @@ func TestWhatIsNotWatchedIsLookedAtNowAndThen(t *testing.T) {
 					t.Fatal(err)
 				}
 				s := stepOf("look")
-				s.Look = c.look
+				s.DriftCheck = c.look
 				wait := &steppool.Wait{Record: *l.Journal.Record("look")}
 				if c.wake > 0 {
 					wait.Wake = time.Now().Add(c.wake)
@@ -158,7 +158,7 @@ func TestARefusalToWatchWhatAStepDidIsNotedOnceItLasts(t *testing.T) {
 					t.Fatal(err)
 				}
 				s, is, noted := stepOf("look"), false, 0
-				s.Look = true
+				s.DriftCheck = true
 				w.cluster.Deny(runner, "list", "configmaps")
 				w.cluster.Deny(runner, "watch", "configmaps")
 				time.AfterFunc(c.refused, func() {

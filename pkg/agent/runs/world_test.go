@@ -216,7 +216,7 @@ func (w *world) begins(identity string) *agent {
 			Runs: store.NewRuns(signed), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Locks: store.NewLocks(), Gates: store.NewGates(annotations.DefaultNamespace), Keys: signed, Expected: &store.Expectations{},
 		},
 		Telemetry: notify.Telemetry{Events: w.events, Notify: told, Metrics: w.metrics, Log: log},
-		Scope:     Scope{Identity: identity, DryRun: w.dryRun, LookingSince: func() time.Time { return since }},
+		Scope:     Scope{Identity: identity, DryRun: w.dryRun, LeadingSince: func() time.Time { return since }},
 		Executor:  w.steps.of(a), Denied: func(string) []string { return w.denied }, Status: status.NewWriter(conn.Kube, w.events), Steps: steppool.New(runQueue.Add), Nodes: w.nodes,
 		Queue: runQueue, Plans: a.plans, Now: time.Now,
 	})

@@ -193,8 +193,8 @@ func (p *Pool) Complete(o Outcome) {
 	}
 }
 
-// LookBy has a step that waits look again at an instant, if not sooner.
-func (p *Pool) LookBy(s store.StepKey, at time.Time) {
+// RequeueBy has a step that waits look again at an instant, if not sooner.
+func (p *Pool) RequeueBy(s store.StepKey, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.waiting[s]; r != nil {
@@ -209,8 +209,8 @@ func (p *Pool) Outcomes(k types.NamespacedName) []Outcome {
 	return append([]Outcome(nil), p.finished[k]...)
 }
 
-// Noted forgets the outcomes that the journal holds now.
-func (p *Pool) Noted(k types.NamespacedName, n int) {
+// ForgetOutcomes forgets the outcomes that the journal holds now.
+func (p *Pool) ForgetOutcomes(k types.NamespacedName, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.finished[k] = p.finished[k][min(n, len(p.finished[k])):]; len(p.finished[k]) == 0 {

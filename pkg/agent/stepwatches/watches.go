@@ -130,8 +130,8 @@ func (s *Watches) Failure(ctx context.Context, rk store.StepKey, c executors.Cli
 	return &out
 }
 
-// Stands says whether what a step asked to watch is seen.
-func (s *Watches) Stands(rk store.StepKey) bool {
+// IsSynced says whether what a step asked to watch is seen.
+func (s *Watches) IsSynced(rk store.StepKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sw, is := s.open[rk]

@@ -173,7 +173,7 @@ func TestAnAnswerIsNotAwaitedForLong(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.cluster.Hold(agenttest.When{Verb: "list"}, agenttest.Always)
 		began := time.Now()
-		if err := w.docs.GateCheck()(w.Context()); err == nil || errors.Is(err, queue.ErrConflict) || time.Since(began) != confirmPatience {
+		if err := w.docs.GateCheck()(w.Context()); err == nil || errors.Is(err, queue.ErrConflict) || time.Since(began) != confirmTimeout {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 	})

@@ -46,7 +46,7 @@ func NewGates(agentNamespace string) *Gates {
 // PlanGate is a plan's gate, kept until its annotations or what it depends on in the resolver
 // change: the gate remembers the stretch that it was asked about.
 type PlanGate struct {
-	Question   policy.Query
+	Query      policy.Query
 	generation int64
 	Gate       *schedule.Gate // nil: nothing stands between the plan and its runs
 }
@@ -55,14 +55,14 @@ type PlanGate struct {
 func (g *Gates) Of(known *PlanGate, q policy.Query) *schedule.Gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if generation := g.resolver.Generation(q); known.generation != generation+1 || !sameQuestion(known.Question, q) {
-		*known = PlanGate{Question: q, generation: generation + 1} // the zero value is of no generation
+	if generation := g.resolver.Generation(q); known.generation != generation+1 || !sameQuery(known.Query, q) {
+		*known = PlanGate{Query: q, generation: generation + 1} // the zero value is of no generation
 		known.Gate = g.ask(q, generation)
 	}
 	return known.Gate
 }
 
-func sameQuestion(a, b policy.Query) bool {
+func sameQuery(a, b policy.Query) bool {
 	same := a.Bypass == b.Bypass || a.Bypass != nil && b.Bypass != nil && a.Bypass.Equal(*b.Bypass)
 	return same && a.BypassBy == b.BypassBy && a.Namespace == b.Namespace && a.Own.Equal(b.Own) && slices.Equal(a.Policies, b.Policies) && slices.Equal(a.Gates, b.Gates)
 }
@@ -113,7 +113,7 @@ func (g *Gates) Subject(q policy.Query, gate *schedule.Gate) *Subject {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	strategy := func(now time.Time) schedule.Strategy { return g.resolver.Strategy(q, now) }
-	if gate != nil || !sameQuestion(q, policy.Query{Namespace: q.Namespace}) {
+	if gate != nil || !sameQuery(q, policy.Query{Namespace: q.Namespace}) {
 		if gate == nil {
 			gate = schedule.NewGate(schedule.GateSpec{})
 		}

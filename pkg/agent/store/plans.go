@@ -52,7 +52,7 @@ type PlanMemory struct {
 	drains       bool // it has drain steps, or templates that may have some
 	runsAs       string
 	status.Written
-	LastLook  ReadinessLook
+	Readiness ReadinessCheck
 	Phase     trigger.Phase
 	Gate      PlanGate
 	Mirror    *Mirror   // that of its versions before, too: an edit may move it
@@ -220,13 +220,13 @@ func (p *Plans) Count() (valid, broken int) {
 	return valid, broken
 }
 
-// ReadinessLook is what a look at a plan's readiness found, and of what it was a look.
-type ReadinessLook struct {
-	Done    bool
-	Ready   trigger.Readiness
-	Version uint64 // of the plan
-	Newest  string // the run that the plan would have begun with
-	Looks   int    // in a row that found it not ready
+// ReadinessCheck is what a look at a plan's readiness found, and of what it was a look.
+type ReadinessCheck struct {
+	Done     bool
+	Ready    trigger.Readiness
+	Version  uint64 // of the plan
+	Newest   string // the run that the plan would have begun with
+	Failures int    // in a row that found it not ready
 }
 
 // Mirror is what stands in the way of telling the users of a plan's target.

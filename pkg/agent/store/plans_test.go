@@ -23,7 +23,7 @@ func TestOfPlansLookedAtLongAgoOnlyWhatIsAskedOfAllIsKept(t *testing.T) {
 	p := NewPlans()
 	p.parsed = newParsedPlans(2, maxParsedWeight)
 	suspend, drain := "  - {name: a, type: suspend, properties: {duration: 1s}}\n", "  - {name: a, type: drain, properties: {node: n0}}\n"
-	p.Of(aPlan("drains", drain)).LastLook.Looks = 7
+	p.Of(aPlan("drains", drain)).Readiness.Failures = 7
 	for i := range 3 {
 		p.Of(aPlan(fmt.Sprint("other-", i), suspend))
 	}
@@ -37,7 +37,7 @@ func TestOfPlansLookedAtLongAgoOnlyWhatIsAskedOfAllIsKept(t *testing.T) {
 	if got := p.Draining(); len(got) != 1 || got[at] != (client.Account{Namespace: "shop", Name: "of-drains"}) {
 		t.Errorf("the plans that drain are %v", got)
 	}
-	if known := p.Of(aPlan("drains", drain)); known.LastLook.Looks != 7 || len(known.Spec.Steps) != 1 || known.Faults != nil {
+	if known := p.Of(aPlan("drains", drain)); known.Readiness.Failures != 7 || len(known.Spec.Steps) != 1 || known.Faults != nil {
 		t.Errorf("understood anew it is not what it was: %+v %v", known.PlanMemory, known.Faults)
 	}
 	p.Of(aPlan("other-1", suspend))

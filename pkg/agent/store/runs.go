@@ -600,9 +600,9 @@ func sortRuns(rs []*LiveRun) {
 
 // StepKey is one step of one run.
 type StepKey struct {
-	Run  types.NamespacedName
-	Path string
-	Look bool // a look at what the step did, beside the step itself
+	Run        types.NamespacedName
+	Path       string
+	DriftCheck bool // a look at what the step did, beside the step itself
 }
 
 // String names a step as the ranking does: two steps of a plan are two holders.

@@ -169,9 +169,9 @@ func (wk Key) shared() informer.Key {
 // source lists and watches as the account. Where label triggers need the watch it is tried
 // on while it is refused, and the plans say so; else the plans ask for themselves.
 func (t *Watches) source(wk Key) informer.Source {
-	source := informer.Source{Open: func() (*informer.ListWatch, error) { return t.open(wk) }, Keep: wk.slimWatched, Refusal: wk.refusal, Patience: workflow.RefusalPatience}
+	source := informer.Source{Open: func() (*informer.ListWatch, error) { return t.open(wk) }, Keep: wk.slimWatched, Refusal: wk.refusal, RefusalTimeout: workflow.RefusalTimeout}
 	if wk.Names {
-		source.Patience = 0 // nobody is told of it
+		source.RefusalTimeout = 0 // nobody is told of it
 		source.Pause = func(failed int, err error) time.Duration {
 			if wk.refusal(err) != nil && !apierrors.IsNotFound(err) { // a kind may come at any time
 				return refusedPause

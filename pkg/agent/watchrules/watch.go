@@ -93,7 +93,7 @@ func (r *Controller) source(k informer.Key) informer.Source {
 				object.told()
 			}
 		},
-		Refusal: func(err error) error { return refusal(k, err) }, Patience: workflow.RefusalPatience,
+		Refusal: func(err error) error { return refusal(k, err) }, RefusalTimeout: workflow.RefusalTimeout,
 		Pause: func(failed int, err error) time.Duration {
 			if isTooLarge(err) { // all that is before it is read each time
 				return tooLargePause

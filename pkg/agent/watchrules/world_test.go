@@ -130,7 +130,7 @@ func (w *world) look(ctx context.Context, ledgers *store.Ledgers, since time.Tim
 		return err
 	}
 	f := trigger.Facts{
-		Now: time.Now(), LookingSince: since, Plan: trigger.Plan{
+		Now: time.Now(), LeadingSince: since, Plan: trigger.Plan{
 			Namespace: k.Namespace, Name: k.Name, UID: uid, CreatedAt: cm.CreationTimestamp.Time, EditedAt: cm.CreationTimestamp.Time,
 			Spec: known.Spec, Faults: known.Faults, Intent: annotations.Intent(cm.Annotations),
 		}, Ready: trigger.Readiness{OK: true}, State: trigger.State{Ledger: led},

@@ -258,7 +258,7 @@ func (o *resumeOptions) runWaits(ctx context.Context, k *factory.Cluster, cm *co
 	}
 	runs, _ := k.RunsOf(ctx, cm, factory.ActiveOnly)
 	for _, r := range runs {
-		if held := view.ResumeHelps(view.Answered(r, cm)); held != "" && view.Heard(cm, r.Run.Name) {
+		if held := view.ResumeHelps(view.Answered(r, cm)); held != "" && view.Responsive(cm, r.Run.Name) {
 			return fmt.Sprintf("its run %s %s: see %s", r.Run.Name, held, o.Suggest().Resume(r.Run.Name))
 		}
 	}
@@ -341,7 +341,7 @@ func (o *resumeOptions) stillPaused(ctx context.Context, k *factory.Cluster, age
 	if namespace != agentNamespace && namespace != k.Namespace {
 		v = v.In(namespace)
 	}
-	o.sayPauses(v, source.ReadSwitches(ctx, k, agentNamespace, namespace).Above(namespace))
+	o.sayPauses(v, source.ReadPauses(ctx, k, agentNamespace, namespace).Above(namespace))
 }
 
 func (o *resumeOptions) sayPauses(v print.Printer, pauses []schedule.Pause) {
@@ -470,9 +470,9 @@ func (o *resumeOptions) stillHeld(ctx context.Context, k *factory.Cluster, agent
 	names, namespaces := source.PausedThemselves(ctx, k, namespace, o.Now())
 	v := print.New(o.Env, o.Zone)
 	if namespace != "" {
-		o.sayPauses(v, except(resumed, source.ReadSwitches(ctx, k, agentNamespace, namespace).Above(namespace)))
+		o.sayPauses(v, except(resumed, source.ReadPauses(ctx, k, agentNamespace, namespace).Above(namespace)))
 	} else {
-		all := source.ReadAllRestrictions(ctx, k, agentNamespace, namespaces...).Switches
+		all := source.ReadAllRestrictions(ctx, k, agentNamespace, namespaces...).Pauses
 		for _, name := range all.Namespaces() {
 			o.sayPauses(v.In(name), except(resumed, all.Above(name)))
 		}

@@ -262,7 +262,7 @@ func (o *triggerOptions) outsideGate(ctx context.Context, k *factory.Cluster, cm
 // notPaused says that a paused plan runs later.
 func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	agent, _ := o.Agent(ctx, k)
-	above := source.ReadSwitches(ctx, k, agent.Namespace, cm.Namespace)
+	above := source.ReadPauses(ctx, k, agent.Namespace, cm.Namespace)
 	if goes := above.Goes(cm); goes != "" {
 		return exit.Errorf(exit.CodeNotNow, "%s, so nothing begins in it; nothing was asked", goes)
 	}

@@ -153,8 +153,8 @@ func Changed(was, is map[string]string) map[string]string {
 	return out
 }
 
-// Torn is a ledger whose text is cut short.
-func Torn(cm *corev1.ConfigMap) *corev1.ConfigMap {
+// CutShort is a ledger whose text is cut short.
+func CutShort(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	text := cm.Data[annotations.DataLedger]
 	cm.Data[annotations.DataLedger] = text[:len(text)/2]
 	return cm

@@ -148,7 +148,7 @@ func leftBy(m metav1.ObjectMeta) string {
 	if !strings.Contains(m.Annotations[annotations.StatusConditions], " resume ") {
 		return "" // of thousands of plans, hardly one is decoded
 	}
-	message, left := view.Stands(view.ConditionsIn(m.Annotations), "Restored", metav1.ConditionFalse)
+	message, left := view.FindCondition(view.ConditionsIn(m.Annotations), "Restored", metav1.ConditionFalse)
 	i := strings.LastIndex(message, " resume ")
 	if name, whole := strings.CutSuffix(message[max(i, 0):], "'"); left && i >= 0 && whole {
 		return strings.TrimPrefix(name, " resume ")

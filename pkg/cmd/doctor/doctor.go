@@ -339,8 +339,8 @@ func (o *options) settled(ctx context.Context, k *factory.Cluster, cm *corev1.Co
 // ready says whether the agent has seen this version of a plan, and found it valid and ready.
 func ready(cm *corev1.ConfigMap) bool {
 	p := view.Plan{Object: cm}
-	_, invalid := view.Stands(p.Conditions(), "Valid", metav1.ConditionFalse)
-	_, unready := view.Stands(p.Conditions(), "Ready", metav1.ConditionFalse)
+	_, invalid := view.FindCondition(p.Conditions(), "Valid", metav1.ConditionFalse)
+	_, unready := view.FindCondition(p.Conditions(), "Ready", metav1.ConditionFalse)
 	return p.Observed() && !invalid && !unready
 }
 

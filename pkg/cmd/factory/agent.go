@@ -58,7 +58,7 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 				return AgentState{Namespace: elsewhere, Missing: fmt.Sprintf("the agent that is installed in namespace %s has not run yet: %s", elsewhere, why)}, nil
 			}
 		case len(beats) == 1:
-			return c.readBeat(ctx, k, &beats[0]), nil
+			return c.readHeartbeat(ctx, k, &beats[0]), nil
 		case len(beats) > 1: // the user has to choose
 			state.Absent, state.Missing = false, fmt.Sprintf("there are agents in namespaces %s: choose one with --agent-namespace", namespacesOf(beats))
 		}
@@ -139,10 +139,10 @@ func (c *Factory) agentIn(ctx context.Context, k *Cluster, namespace string) (Ag
 	case err != nil:
 		return AgentState{Namespace: namespace}, fmt.Errorf("%w: %w", errUnknownAgent, err)
 	}
-	return c.readBeat(ctx, k, cm), nil
+	return c.readHeartbeat(ctx, k, cm), nil
 }
 
-func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap) AgentState {
+func (c *Factory) readHeartbeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap) AgentState {
 	s := AgentState{Namespace: cm.Namespace, Version: cm.Data["version"], Identity: cm.Data["identity"], Pod: cm.Data["pod"], Key: cm.Data[annotations.HeartbeatKey]}
 	now := c.Now().Add(k.Skew())
 	at, err := time.Parse(time.RFC3339, cm.Data["heartbeat"])

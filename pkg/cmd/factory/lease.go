@@ -67,14 +67,14 @@ const stillFor = 10 * time.Second
 // signs are the last signs of life of an agent. That they do not change shows its death sooner than
 // their age does, and does not depend on its clock.
 type signs struct {
-	beat, renewed time.Time
-	since         time.Time // when this Lease was first seen; zero: not looked at since the heartbeat
+	heartbeat, renewed time.Time
+	since              time.Time // when this Lease was first seen; zero: not looked at since the heartbeat
 }
 
 // gone says whether the agent has shown nothing new for too long.
 func (a *signs) gone(ctx context.Context, k *Cluster, s AgentState, now time.Time) bool {
-	if !s.Heartbeat.Equal(a.beat) {
-		*a = signs{beat: s.Heartbeat}
+	if !s.Heartbeat.Equal(a.heartbeat) {
+		*a = signs{heartbeat: s.Heartbeat}
 		return false
 	}
 	renewed, known := k.renewal(ctx, s)

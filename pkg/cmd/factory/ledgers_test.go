@@ -43,13 +43,13 @@ func TestWhatIsWrongWithALedgerIsKnownOfItsPlan(t *testing.T) {
 	}{
 		{"none yet", nil, " []"},
 		{"both are right", []runtime.Object{head(), archive()}, " [old new]"},
-		{"cut short", []runtime.Object{cmdtest.Torn(head())}, "cannot be read: read ledger " + name + "…: unexpected end of JSON input; what ran of it is not known here []"},
+		{"cut short", []runtime.Object{cmdtest.CutShort(head())}, "cannot be read: read ledger " + name + "…: unexpected end of JSON input; what ran of it is not known here []"},
 		{"of a newer version", []runtime.Object{with(head(), newer)}, "cannot be read: " + name + "… was written by a newer version: its format is \"2\", and this version reads up to 1; it is left alone; what ran of it is not known here []"},
 		{"of another plan by its content", []runtime.Object{with(head(), another)}, "cannot be read: " + name + "… is not ours: it belongs to a plan of uid \"u-else\"; delete or rename it; what ran of it is not known here []"},
-		{"its archive is cut short", []runtime.Object{head(), cmdtest.Torn(archive())}, "cannot be read in full: read ledger " + name + "…: unexpected end of JSON input; what ran of it earlier is not known here [new]"},
+		{"its archive is cut short", []runtime.Object{head(), cmdtest.CutShort(archive())}, "cannot be read in full: read ledger " + name + "…: unexpected end of JSON input; what ran of it earlier is not known here [new]"},
 		{"without a signature", []runtime.Object{cmdtest.Unsigned(head())}, "is not known to be the agent's record: it carries no signature of the agent's [new]"},
 		{"changed since", []runtime.Object{with(head(), func(cm *corev1.ConfigMap) { cm.Data["more"] = "x" })}, "is not known to be the agent's record: it was changed after the agent had signed it [new]"},
-		{"of a plan that is gone", []runtime.Object{cmdtest.Torn(cmdtest.LedgerOf("gone", ledger.Ledger{}))}, " []"},
+		{"of a plan that is gone", []runtime.Object{cmdtest.CutShort(cmdtest.LedgerOf("gone", ledger.Ledger{}))}, " []"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, k := clusterOf(t, c.objects...)
@@ -78,7 +78,7 @@ func TestWhatIsWrongWithALedgerIsKnownOfItsPlan(t *testing.T) {
 
 // Where a ledger cannot be read, it is not said that there was no such run.
 func TestARunThatAnUnreadLedgerMayKnowIsNotDenied(t *testing.T) {
-	torn := cmdtest.Torn(cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: "maint-run-orders-a", Result: run.Ran}}}))
+	torn := cmdtest.CutShort(cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: "maint-run-orders-a", Result: run.Ran}}}))
 	_, k := clusterOf(t, cmdtest.Plan("orders", ""), torn)
 	_, err := k.Document(t.Context(), "maint-run-orders-a", annotations.KindRun)
 	if text := cmdtest.ErrText(err); !strings.Contains(text, "; ledgers that may know it cannot be read, of plan orders") {

@@ -233,11 +233,11 @@ func (m model) hints(p page) []string {
 		out = append(out, "esc back")
 	}
 	out = append(out, "/ filter")
-	if m.acts() && (p.picks() || p.opens && p.things > 0) {
+	if m.acts() && (p.picks() || p.opens && p.resources > 0) {
 		out = append(out, "enter open")
 	}
-	if m.acts() && p.things > 0 {
-		of := p.thing()
+	if m.acts() && p.resources > 0 {
+		of := p.resource()
 		if of.Question != "" {
 			out = append(out, "a approve")
 		}

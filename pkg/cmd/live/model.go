@@ -41,7 +41,7 @@ type (
 type effects interface {
 	open(page int, c command) tea.Cmd // opens a page with the output of a command
 	close(page int) tea.Cmd
-	carryOut(c command) tea.Cmd
+	execute(c command) tea.Cmd
 }
 
 // model is everything on the screen.
@@ -220,7 +220,7 @@ func (m model) answer(name string) (model, tea.Cmd) {
 		return m, nil
 	}
 	m.footer.doing = c.line(m.name)
-	return m, m.carryOut(c)
+	return m, m.execute(c)
 }
 
 // overAtFront says that what the view follows has ended, and that it is in front.
@@ -282,7 +282,7 @@ func (m model) look(key string) (model, tea.Cmd) {
 	if !m.acts() || key == "enter" && !p.picks() && !p.opens {
 		return m, nil
 	}
-	c, whyNot := commandFor(key, p.thing(), m.home)
+	c, whyNot := commandFor(key, p.resource(), m.home)
 	if whyNot != "" {
 		m.footer.notice = whyNot
 		return m, nil
@@ -294,7 +294,7 @@ func (m model) look(key string) (model, tea.Cmd) {
 
 // ask asks whether a command is to be carried out.
 func (m model) ask(key string) model {
-	switch c, whyNot := commandFor(key, m.front().thing(), m.home); {
+	switch c, whyNot := commandFor(key, m.front().resource(), m.home); {
 	case !m.acts():
 	case m.footer.doing != "":
 		m.footer.notice = "one at a time: '" + m.footer.doing + "' is being carried out"

@@ -27,7 +27,7 @@ func (n *noted) close(page int) tea.Cmd {
 	return nil
 }
 
-func (n *noted) carryOut(c command) tea.Cmd {
+func (n *noted) execute(c command) tea.Cmd {
 	n.asked = append(n.asked, fmt.Sprintf("do %s in %s", c.line("maint"), c.namespace))
 	return nil
 }
@@ -407,9 +407,9 @@ func TestTheFootNamesTheKeysThatDoSomething(t *testing.T) {
 		page page
 		want []string
 	}{
-		{"several things", page{things: 2}, []string{open, act}},
-		{"the only one, shown in short", page{things: 1, opens: true}, []string{open, act}},
-		{"the only one, shown in full", page{things: 1}, []string{act}},
+		{"several things", page{resources: 2}, []string{open, act}},
+		{"the only one, shown in short", page{resources: 1, opens: true}, []string{open, act}},
+		{"the only one, shown in full", page{resources: 1}, []string{act}},
 		{"nothing, shown in short", page{opens: true}, nil},
 	} {
 		m := modelOf(&noted{}, 80, 10)

@@ -12,24 +12,24 @@ import (
 
 // page is one page, with the position on it.
 type page struct {
-	id     int
-	title  string
-	lines  []view.Line
-	shown  []int // indexes of the lines that pass the filter
-	things int   // number of different resources on it: 0, 1, or 2 for more
-	filter string
-	top    int  // the first visible line, as an index of shown
-	cursor int  // the line that keys are for, as an index of shown, where there are several resources
-	tail   bool // it follows its end, as for logs
-	opens  bool // a single resource can be opened, too, since it is shown in short
-	over   bool // nothing more comes
+	id        int
+	title     string
+	lines     []view.Line
+	shown     []int // indexes of the lines that pass the filter
+	resources int   // number of different resources on it: 0, 1, or 2 for more
+	filter    string
+	top       int  // the first visible line, as an index of shown
+	cursor    int  // the line that keys are for, as an index of shown, where there are several resources
+	tail      bool // it follows its end, as for logs
+	opens     bool // a single resource can be opened, too, since it is shown in short
+	over      bool // nothing more comes
 }
 
 // picks says whether there is a choice of resources, and so a cursor.
-func (p page) picks() bool { return p.things > 1 }
+func (p page) picks() bool { return p.resources > 1 }
 
-// thing is the resource that keys are for.
-func (p page) thing() view.Resource {
+// resource is the resource that keys are for.
+func (p page) resource() view.Resource {
 	if p.picks() {
 		return p.at(p.cursor).Of
 	}
@@ -52,7 +52,7 @@ func (p page) at(i int) view.Line {
 func (p page) show(lines []view.Line) page {
 	was, nth, row := p.at(p.cursor).Of.Key(), p.nth(), p.cursor-p.top
 	p.lines = lines
-	p.things = thingsIn(lines)
+	p.resources = resourcesIn(lines)
 	p.shown = filtered(lines, p.filter)
 	if !p.picks() {
 		return p
@@ -99,7 +99,7 @@ func (p page) find(key string, nth int) (at int, found bool) {
 	return at, found
 }
 
-func thingsIn(lines []view.Line) int {
+func resourcesIn(lines []view.Line) int {
 	first := ""
 	for _, l := range lines {
 		switch key := l.Of.Key(); {

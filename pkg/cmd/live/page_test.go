@@ -57,8 +57,8 @@ func TestTheCursorIsOnTheSameThingInTheNextPicture(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := c.was.show(linesOf(c.is...))
-			if got.cursor != c.cursor || got.top != c.top || got.thing().Name != c.thing {
-				t.Errorf("cursor %d on %q, top %d; want %d on %q, %d", got.cursor, got.thing().Name, got.top, c.cursor, c.thing, c.top)
+			if got.cursor != c.cursor || got.top != c.top || got.resource().Name != c.thing {
+				t.Errorf("cursor %d on %q, top %d; want %d on %q, %d", got.cursor, got.resource().Name, got.top, c.cursor, c.thing, c.top)
 			}
 		})
 	}
@@ -77,11 +77,11 @@ func TestWhatKeysAreFor(t *testing.T) {
 		{"more than two are several, too", []string{"a:1", "b:1", "c:1", "a:2"}, 2, "a"},
 	} {
 		p := page{}.show(linesOf(c.words...))
-		if p.things != c.things || p.thing().Name != c.thing || p.picks() != (c.things > 1) {
-			t.Errorf("%s: %d things, %q", c.name, p.things, p.thing().Name)
+		if p.resources != c.things || p.resource().Name != c.thing || p.picks() != (c.things > 1) {
+			t.Errorf("%s: %d things, %q", c.name, p.resources, p.resource().Name)
 		}
 	}
-	if got := looking(9, 0, "a:1", "b:1").thing(); got.Name != "" {
+	if got := looking(9, 0, "a:1", "b:1").resource(); got.Name != "" {
 		t.Errorf("beyond the end there is nothing: %+v", got)
 	}
 }
@@ -169,14 +169,14 @@ func TestTheFilterOfAPage(t *testing.T) {
 	}
 	p := page{}.show(lines)
 	p.cursor, p.top = 4, 3
-	if got := p.filterBy("running"); got.thing().Name != "c" || got.cursor != 2 || got.top != 0 {
-		t.Errorf("the cursor stays on its thing: %d, %q", got.cursor, got.thing().Name)
+	if got := p.filterBy("running"); got.resource().Name != "c" || got.cursor != 2 || got.top != 0 {
+		t.Errorf("the cursor stays on its thing: %d, %q", got.cursor, got.resource().Name)
 	}
-	if got := p.filterBy("idle"); got.thing().Name != "b" || got.cursor != 0 {
-		t.Errorf("where that is left out, on the first: %d, %q", got.cursor, got.thing().Name)
+	if got := p.filterBy("idle"); got.resource().Name != "b" || got.cursor != 0 {
+		t.Errorf("where that is left out, on the first: %d, %q", got.cursor, got.resource().Name)
 	}
-	if got := p.filterBy("nothing of that"); got.cursor != 0 || got.thing().Name != "" {
-		t.Errorf("where all is, on nothing: %d, %q", got.cursor, got.thing().Name)
+	if got := p.filterBy("nothing of that"); got.cursor != 0 || got.resource().Name != "" {
+		t.Errorf("where all is, on nothing: %d, %q", got.cursor, got.resource().Name)
 	}
 }
 

@@ -247,9 +247,9 @@ func (s *session) close(id int) tea.Cmd {
 	}
 }
 
-// carryOut runs a confirmed command. It goes on when the view ends meanwhile; its result is printed
+// execute runs a confirmed command. It goes on when the view ends meanwhile; its result is printed
 // then.
-func (s *session) carryOut(c command) tea.Cmd {
+func (s *session) execute(c command) tea.Cmd {
 	done := make(chan string, 1)
 	s.writes.Go(func() {
 		var out kept

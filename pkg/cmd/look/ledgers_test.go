@@ -59,7 +59,7 @@ func TestStatusSaysThatALedgerCannotBeRead(t *testing.T) {
 	}
 	unread := "cannot be read: read ledger shop/" + name + ": unexpected end of JSON input; what ran of it is not known here"
 	const doubted = "is not known to be the agent's record: it carries no signature of the agent's"
-	torn := objects(cmdtest.Namespace("shop"), seen("orders", daily), cmdtest.Torn(book()))
+	torn := objects(cmdtest.Namespace("shop"), seen("orders", daily), cmdtest.CutShort(book()))
 	unsigned := objects(cmdtest.Namespace("shop"), seen("orders", daily), cmdtest.Unsigned(book()))
 	runRows(t, []row{
 		{name: "cut short", line: "status", world: torn, out: needs(unread) + "PLAN     PHASE   NEXT        LAST        MESSAGE\norders   Idle    not known   not known   -\n"},

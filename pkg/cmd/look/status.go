@@ -229,7 +229,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 	}
 	left := o.needed.look(ctx, o.Now(), k, &p)
 	v := o.newPrinter(view.PlanZone(p.Spec, o.Zone))
-	needs := slices.Concat(v.PlanNeeds(p), stuckRollouts(v, p.Heard(), fleetOf(ctx, k, p.Heard()...)), leftCordoned(v, p, left))
+	needs := slices.Concat(v.PlanNeeds(p), stuckRollouts(v, p.ResponsiveRuns(), fleetOf(ctx, k, p.ResponsiveRuns()...)), leftCordoned(v, p, left))
 	lines := append(v.NeedLines(needs), v.PlanLines(p, false)...)
 	return view.LinesOf(view.PlanResource(p), lines...), v.PlanUpdates(p), nil
 }
@@ -328,7 +328,7 @@ func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []vi
 	for _, p := range plans {
 		v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
 		p.Deleting = false // the namespace says so itself
-		add(view.PlanResource(p), p.Object.Namespace, append(v.PlanNeeds(p), stuckRollouts(v, p.Heard(), fleet)...))
+		add(view.PlanResource(p), p.Object.Namespace, append(v.PlanNeeds(p), stuckRollouts(v, p.ResponsiveRuns(), fleet)...))
 	}
 	for _, s := range sleepers {
 		add(view.SleeperResource(s), s.Namespace, o.printer(s.Zone(), s.Namespace).SleeperNeeds(s))
@@ -372,7 +372,7 @@ func stuckRollouts(v print.Printer, active []view.Run, fleet []*corev1.Node) []p
 }
 
 // needsOfRun are what a run that is named needs of somebody, as beside its plan. Of one that
-// does not heed what it is told, nobody is asked for anything.
+// does not do what it is asked, nobody is asked for anything.
 func needsOfRun(ctx context.Context, k *factory.Cluster, v print.Printer, r view.Run) []print.Need {
 	if r.Journal.Phase.Ended() {
 		return nil
@@ -385,7 +385,7 @@ func needsOfRun(ctx context.Context, k *factory.Cluster, v print.Printer, r view
 		return nil
 	}
 	cm, err := k.ConfigMaps(r.Run.Namespace).Get(ctx, r.Run.Plan, metav1.GetOptions{})
-	if err == nil && !view.Heard(cm, r.Run.Name) {
+	if err == nil && !view.Responsive(cm, r.Run.Name) {
 		return nil
 	}
 	return out
@@ -469,7 +469,7 @@ func shortMessage(v print.Printer, p view.Plan) string {
 	for _, s := range v.Skips(p) {
 		skips = append(skips, "skips "+strings.Join(strings.Fields(s), " "))
 	}
-	parts := []string{v.Told(message), strings.Join(skips, "; "), p.OnlyDry()}
+	parts := []string{v.InstantsInZone(message), strings.Join(skips, "; "), p.OnlyDry()}
 	if p.Decision.Status.Next == nil {
 		slices.Reverse(parts)
 	}
@@ -506,7 +506,7 @@ func (o *statusOptions) sleeperTable(sleepers []view.Sleeper, below bool) []view
 		v := o.newPrinter(s.Zone())
 		phase, message := s.Phase()
 		about = append(about, view.SleeperResource(s))
-		rows = append(rows, []string{s.Namespace, s.Name, phase, v.ShortSince(s), v.ShortSleep(s), joined(v.Told(message), s.OnlyDry())})
+		rows = append(rows, []string{s.Namespace, s.Name, phase, v.ShortSince(s), v.ShortSleep(s), joined(v.InstantsInZone(message), s.OnlyDry())})
 	}
 	lines := o.table([]string{"NAMESPACE", "HIBERNATEPLAN", "PHASE", "ASLEEP", "NEXT", "MESSAGE"}, rows, about, "ASLEEP", "NEXT")
 	if below && len(lines) > 0 {

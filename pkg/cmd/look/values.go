@@ -77,7 +77,7 @@ func (o *statusOptions) unread(k *factory.Cluster, r reads, key stream.Key) bool
 		return r.noAgent != nil
 	case print.KindNamespaceStatus:
 		name := strings.TrimPrefix(key.Name, "namespace/")
-		return r.around.Unread(name) && !r.around.ToldByAgent(name)
+		return r.around.Unread(name) && !r.around.AgentAsked(name)
 	case print.KindPolicyStatus:
 		return r.around.Unread(key.Namespace) || r.nodesUnread && !o.listsPolicies(k, key.Namespace)
 	}
@@ -169,7 +169,7 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 	}
 	left := o.needed.look(ctx, o.Now(), k, &p)
 	v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
-	return o.planValue(p, fleetOf(ctx, k, p.Heard()...), leftCordoned(v, p, left)...), nil
+	return o.planValue(p, fleetOf(ctx, k, p.ResponsiveRuns()...), leftCordoned(v, p, left)...), nil
 }
 
 // allValues are the plans of both kinds, runs and restore data without a plan, paused or frozen
@@ -197,7 +197,7 @@ func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 
 func (o *statusOptions) planValue(p view.Plan, fleet []*corev1.Node, more ...print.Need) print.Value {
 	v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
-	return planValue(v.PlanValue(p, append(stuckRollouts(v, p.Heard(), fleet), more...)...))
+	return planValue(v.PlanValue(p, append(stuckRollouts(v, p.ResponsiveRuns(), fleet), more...)...))
 }
 
 // fleetOf are all nodes, where one of some runs has a rollout at work; none where they may not be read.
@@ -306,7 +306,7 @@ func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, agent
 	}
 	source.LookForNeeded(ctx, k, &p)
 	v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
-	body := v.PlanValue(p, stuckRollouts(v, p.Heard(), fleetOf(ctx, k, p.Heard()...))...)
+	body := v.PlanValue(p, stuckRollouts(v, p.ResponsiveRuns(), fleetOf(ctx, k, p.ResponsiveRuns()...))...)
 	body.Spec, body.Events = &p.Spec, events
 	if p.Ledger != nil {
 		body.History = p.Ledger.Recent

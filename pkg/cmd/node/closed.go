@@ -40,7 +40,7 @@ func (o *drainOptions) sayClosed(ctx context.Context, k *factory.Cluster, target
 		if len(c.names) > 1 {
 			waits = "wait"
 		}
-		fmt.Fprintf(o.ErrOut, "%s %s until change is permitted there%s (%s); %s shows what would help\n", view.NodeWords(c.names), waits, opens, v.Told(c.gate.Reason), o.Suggest().Why("node/"+c.names[0]))
+		fmt.Fprintf(o.ErrOut, "%s %s until change is permitted there%s (%s); %s shows what would help\n", view.NodeWords(c.names), waits, opens, v.InstantsInZone(c.gate.Reason), o.Suggest().Why("node/"+c.names[0]))
 	}
 }
 
@@ -52,14 +52,14 @@ func (o *drainOptions) closedNow(ctx context.Context, k *factory.Cluster, target
 		namespaces = append(namespaces, source.PolicyNamespaces(annotations.Intent(n.Annotations))...)
 	}
 	around := source.ReadRestrictions(ctx, k, agent.Namespace, namespaces...)
-	shut := claims.Shut("", around.Above(agent.Namespace), o.Now())
+	shut := claims.ClusterGate("", around.Above(agent.Namespace), o.Now())
 	var out []closed
 	for _, n := range targets {
 		if a := view.AskedBy(annotations.Node(n), o.request.requestor); a != nil && a.Status != nil && (view.GivenUp(*a) && o.alreadyAsked(n) || a.Status.Phase.Holds()) {
 			continue // it waits for nothing of this
 		}
 		gate := claims.Gate(shut, claims.Node{Intent: annotations.Intent(n.Annotations), Verdict: around.NodeGate(quiet, agent, n).Verdict}, o.Now())
-		if gate.Permitted || gate.Cause.Kind == schedule.CauseHidden || gate.Cause.Kind == schedule.CauseUntold {
+		if gate.Permitted || gate.Cause.Kind == schedule.CauseHidden || gate.Cause.Kind == schedule.CauseUnpublished {
 			continue
 		}
 		same := func(c closed) bool { return c.gate.Reason == gate.Reason }

@@ -243,7 +243,7 @@ func (o *overrideOptions) above(ctx context.Context, k *factory.Cluster, f found
 	case "Namespace":
 		namespace = f.meta.GetName()
 	}
-	switches := source.ReadSwitches(ctx, k, agent.Namespace, namespace)
+	switches := source.ReadPauses(ctx, k, agent.Namespace, namespace)
 	if f.kind != annotations.KindPlan {
 		return switches.Above(namespace)
 	}

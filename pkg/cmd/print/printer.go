@@ -61,8 +61,8 @@ func (v Printer) lasts(since time.Time) string {
 	return "for " + instant.Approximate(v.Now.Sub(since))
 }
 
-// Told is a message of the agent with its instants in the zone.
-func (v Printer) Told(message string) string { return instant.InText(message, v.Zone) }
+// InstantsInZone is a message of the agent with its instants in the zone.
+func (v Printer) InstantsInZone(message string) string { return instant.InText(message, v.Zone) }
 
 // soon is an instant, without the date where that is obvious.
 func (v Printer) soon(t time.Time) string {

@@ -91,7 +91,7 @@ func NodeUpdates(n view.Node) []Update {
 // PlanUpdates are plain lines about a plan and its live runs.
 func (v Printer) PlanUpdates(p view.Plan) []Update {
 	phase, message := p.Phase()
-	out := []Update{{Of: p.Object.Namespace + "/" + p.Object.Name, Text: fmt.Sprintf("plan %s: %s%s", p.Object.Name, phase, view.Colon(v.Told(message)))}}
+	out := []Update{{Of: p.Object.Namespace + "/" + p.Object.Name, Text: fmt.Sprintf("plan %s: %s%s", p.Object.Name, phase, view.Colon(v.InstantsInZone(message)))}}
 	for _, r := range p.Active {
 		out = append(out, RunUpdates(r)...)
 	}

@@ -22,7 +22,7 @@ func TestWhatIsWrongWithALedgerIsSaid(t *testing.T) {
 	const doubt = "is not known to be the agent's record: it carries no signature of the agent's"
 	const warning = "warning: the ledger of plan shop/orders "
 	const span = " from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n"
-	torn := objects(cmdtest.Namespace("shop"), seen("orders", daily), seen("other", daily), cmdtest.Torn(book("orders")), book("other"))
+	torn := objects(cmdtest.Namespace("shop"), seen("orders", daily), seen("other", daily), cmdtest.CutShort(book("orders")), book("other"))
 	unsigned := objects(cmdtest.Namespace("shop"), seen("orders", daily), cmdtest.Unsigned(book("orders")))
 	const fields = "'jsonpath={range .plans[*]}{.plan} {.runs} {.unread} {.ledgerFault}{\"; \"}{end}'"
 	const one = "WHEN                       RESULT   REASON   RUN                  OUTCOME\nSat 2026-11-21 00:00 CET   Ran      CHG-1    maint-run-orders-a   Failed\n"
@@ -31,6 +31,6 @@ func TestWhatIsWrongWithALedgerIsSaid(t *testing.T) {
 		{name: "and one without a signature as such", line: "report -o " + fields, world: unsigned, out: "shop/orders 1  " + doubt + "; ", err: warning + doubt + "\n"},
 		{name: "history shows the others", line: "history", world: torn, out: "PLAN    WHEN                       RESULT   REASON   RUN                 OUTCOME\nother   Sat 2026-11-21 00:00 CET   Ran      CHG-1    maint-run-other-a   Failed\n", err: warning + unread + "\n"},
 		{name: "history of a plan whose ledger has no signature", line: "history orders", world: unsigned, out: one, err: warning + doubt + "\nin all: 1 Ran, 0 Skipped, 0 Missed\n"},
-		{name: "savings", line: "savings", world: objects(cmdtest.Sleeper("orders", "schedule: {offHours: [{start: '20:00', end: '06:00'}]}"), cmdtest.Torn(book("orders"))), err: warning + unread + "\nNo resources found in shop namespace.\nnothing slept" + span},
+		{name: "savings", line: "savings", world: objects(cmdtest.Sleeper("orders", "schedule: {offHours: [{start: '20:00', end: '06:00'}]}"), cmdtest.CutShort(book("orders"))), err: warning + unread + "\nNo resources found in shop namespace.\nnothing slept" + span},
 	})
 }

@@ -49,7 +49,7 @@ func Of(r view.Run, all []*corev1.Node, now time.Time, c remedy.Commands) []Full
 		}
 		step, found := r.Run.Tree().Find(rec.Path)
 		claimant := nodes.PlanClaimant(r.Run.Namespace, r.Run.Plan)
-		if !found || !workflow.NoPlace(step, rec, states(rec, seen, claimant), now) {
+		if !found || !workflow.BlockedByUnavailable(step, rec, states(rec, seen, claimant), now) {
 			continue
 		}
 		full := Full{Path: rec.Path}

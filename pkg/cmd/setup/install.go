@@ -188,7 +188,7 @@ func (m Manifests) contradictions() []string {
 // Run prints the manifests, applies them, or shows what would change.
 func (o *installOptions) Run(ctx context.Context) error {
 	if o.apply || o.diff {
-		return o.bring(ctx)
+		return o.install(ctx)
 	}
 	o.warn()
 	text, err := o.manifests.Render()
@@ -206,8 +206,8 @@ func (o *installOptions) warn() {
 	}
 }
 
-// bring applies what this version and its admin want, object by object.
-func (o *installOptions) bring(ctx context.Context) error {
+// install applies what this version and its admin want, object by object, or shows how it differs.
+func (o *installOptions) install(ctx context.Context) error {
 	a, err := connect(o.Factory)
 	if err != nil {
 		return err
@@ -223,42 +223,23 @@ func (o *installOptions) bring(ctx context.Context) error {
 	if err := o.elsewhere(ctx, a, live); err != nil {
 		return err
 	}
-	o.manifests.adopt(live, o.given)
-	for _, fault := range o.manifests.contradictions() {
-		o.faults.Add("%s; the options of an earlier install still apply: --%s=false, --%s=false or --%s none ends them", fault, flagCloud, flagReadOnly, flagWithout)
-	}
-	if o.manifests.Cloud && a.notServed {
-		o.faults.Add("this API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do), so nothing would limit for which accounts the agent may ask for tokens: give --%s=false", flagCloud)
-	}
-	if err := o.faults.Err(); err != nil {
+	if err := o.adopt(a, live); err != nil {
 		return err
 	}
 	o.warn()
 	if err := o.strands(ctx, live); err != nil {
 		return err
 	}
-	acts, err := actsAs(live)
+	wanted, err := o.prepare(a, all, live)
 	if err != nil {
 		return err
 	}
-	if o.given(flagSingle) && !o.manifests.ReadOnly { // the accounts move to another role
-		o.manifests.Impersonate = append(o.manifests.Impersonate, acts...)
-	}
-	wanted, err := o.manifests.Objects()
-	if err != nil {
-		return err
-	}
-	known, err := knownRules(all)
-	if err != nil {
-		return err
-	}
-	a.mode, a.merger = o.mode(), merger{manifests: o.manifests, given: o.given, known: known, acts: acts}
-	want, differ := byKey(wanted), false
 	if o.apply && !o.Client() {
 		if err := a.refused(ctx, wanted, live); err != nil {
 			return fmt.Errorf("nothing was changed: %w", err)
 		}
 	}
+	want, differ := byKey(wanted), false
 	for _, u := range all {
 		c, err := o.one(ctx, a, u, want[keyOf(u)], live)
 		if err != nil {
@@ -269,16 +250,54 @@ func (o *installOptions) bring(ctx context.Context) error {
 		}
 		differ = differ || c.differs()
 	}
+	o.sayNotServed(a)
+	if o.diff && differ {
+		return &exit.Error{Code: exit.CodeError} // as in kubectl diff
+	}
+	return nil
+}
+
+// adopt takes over the options of an earlier install that still apply, and says which contradict those given.
+func (o *installOptions) adopt(a *applier, live objectsByKey) error {
+	o.manifests.adopt(live, o.given)
+	for _, fault := range o.manifests.contradictions() {
+		o.faults.Add("%s; the options of an earlier install still apply: --%s=false, --%s=false or --%s none ends them", fault, flagCloud, flagReadOnly, flagWithout)
+	}
+	if o.manifests.Cloud && a.notServed {
+		o.faults.Add("this API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do), so nothing would limit for which accounts the agent may ask for tokens: give --%s=false", flagCloud)
+	}
+	return o.faults.Err()
+}
+
+// prepare gives the applier what it merges with what is live, and returns the objects that are wanted.
+func (o *installOptions) prepare(a *applier, all []*unstructured.Unstructured, live objectsByKey) ([]*unstructured.Unstructured, error) {
+	acts, err := actsAs(live)
+	if err != nil {
+		return nil, err
+	}
+	if o.given(flagSingle) && !o.manifests.ReadOnly { // the accounts move to another role
+		o.manifests.Impersonate = append(o.manifests.Impersonate, acts...)
+	}
+	wanted, err := o.manifests.Objects()
+	if err != nil {
+		return nil, err
+	}
+	known, err := knownRules(all)
+	if err != nil {
+		return nil, err
+	}
+	a.mode, a.merger = o.mode(), merger{manifests: o.manifests, given: o.given, known: known, acts: acts}
+	return wanted, nil
+}
+
+// sayNotServed warns of kinds of policies that the API server does not have.
+func (o *installOptions) sayNotServed(a *applier) {
 	if o.manifests.Has(partConfinement) && a.notServed {
 		fmt.Fprintln(o.ErrOut, "this API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do): nothing but its own code confines the agent's token; after an upgrade of the cluster, run this again")
 	}
 	if o.manifests.Admission && a.noStamps {
 		fmt.Fprintln(o.ErrOut, "this API server has no MutatingAdmissionPolicy (Kubernetes 1.36 and later do): it does not record who asked for something, and only refuses a false name; after an upgrade of the cluster, run this again")
 	}
-	if o.diff && differ {
-		return &exit.Error{Code: exit.CodeError} // as in kubectl diff
-	}
-	return nil
 }
 
 // mode is what happens to the objects.

@@ -111,7 +111,7 @@ func (a *Agenda) namespace(name string) {
 		if s.HasUntil { // the entry has the end
 			note = strings.Replace(note, " "+s.Until.UTC().Format(time.RFC3339), "", 1)
 		}
-		a.add(a.stretch(owner, s, note))
+		a.add(a.period(owner, s, note))
 	}
 	a.paused(owner, schedule.LongestPause(a.World.PausesAbove(name)...))
 	if len(a.Entries) > before {
@@ -222,7 +222,7 @@ func (a *Agenda) excluded(owner calendar.Owner, p policy.State) []calendar.Entry
 			}
 			for _, part := range byReason(at.At, stretch, a.From) {
 				reason := strings.TrimPrefix(afterName(part.Reason, alone.Name), "excluded")
-				out = append(out, a.stretch(owner, part, strings.TrimPrefix(reason, ": ")))
+				out = append(out, a.period(owner, part, strings.TrimPrefix(reason, ": ")))
 			}
 		}
 		a.World.Resolver.DropPolicy(p.Namespace, alone.Name)
@@ -290,8 +290,8 @@ func firstOther(reason func(time.Time) string, was string, t time.Time) time.Tim
 	return high
 }
 
-// stretch is a closed interval as an entry, cut where it has no bound.
-func (a *Agenda) stretch(owner calendar.Owner, s schedule.State, note string) calendar.Entry {
+// period is a closed interval as an entry, cut where it has no bound.
+func (a *Agenda) period(owner calendar.Owner, s schedule.State, note string) calendar.Entry {
 	e := a.always(owner, note)
 	if s.HasSince {
 		e.Start, e.Unbegun = s.Since, false
@@ -441,7 +441,7 @@ func (a *Agenda) outcomes(p Plan, set schedule.Set) func(schedule.Slot) outcome 
 func (a *Agenda) whenClosed(start view.SlotStart, superseded func(time.Time) bool) outcome {
 	v, opens := start.Gate, start.Opens()
 	why := "not permitted then: " + v.Why()
-	if v.Cause.Kind == schedule.CauseTold { // its reason says so itself
+	if v.Cause.Kind == schedule.CausePublished { // its reason says so itself
 		why = v.Reason
 	}
 	switch {

@@ -53,7 +53,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 		w.Plans[i].skipped = skips[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}]
 		w.Plans[i].past = pastIn(ctx, c, ledgers, cm)
 		w.Plans[i].gate, w.Plans[i].gated = around.planGate(c, agent, cm, w.Plans[i].Spec)
-		w.Plans[i].told = around.PlanTold(c, cm)
+		w.Plans[i].told = around.PublishedPause(c, cm)
 		invalid := view.Invalid(cm)
 		if w.Plans[i].stopped = view.Stopped(around.DeletingOf(cm), invalid); invalid != "" {
 			c.Warn(cm.Namespace + "/" + cm.Name + ": " + invalid)
@@ -160,7 +160,7 @@ func ReadPlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 // Rests says whether nothing is known to keep a plan's next run from starting and none lives: then
 // the agent last looked at its account and its target when it found them ready.
 func Rests(p view.Plan) bool {
-	_, waits := view.Stands(p.Conditions(), "Ready", metav1.ConditionFalse)
+	_, waits := view.FindCondition(p.Conditions(), "Ready", metav1.ConditionFalse)
 	return !waits && !p.Deleting && p.Invalid() == "" && len(p.Active) == 0
 }
 

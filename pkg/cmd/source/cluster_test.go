@@ -162,7 +162,7 @@ func TestPauses(t *testing.T) {
 				o.Forbids("get", "namespaces", "")
 			}
 			got := map[string][]schedule.Pause{}
-			for _, s := range []Switches{ReadSwitches(t.Context(), k, "maint-system", c.ask...), ReadRestrictions(t.Context(), k, "maint-system", c.ask...).Switches} {
+			for _, s := range []Pauses{ReadPauses(t.Context(), k, "maint-system", c.ask...), ReadRestrictions(t.Context(), k, "maint-system", c.ask...).Pauses} {
 				for _, name := range c.ask {
 					got[name] = s.Above(name)
 				}

@@ -230,8 +230,8 @@ func (b Resolver) noteFrozen(namespace string, v schedule.Verdict) {
 	}
 }
 
-// ToldByAgent says whether the agent's word on a namespace that could not be read was asked for.
-func (b Resolver) ToldByAgent(namespace string) bool { return b.asked[namespace] }
+// AgentAsked says whether the agent's word on a namespace that could not be read was asked for.
+func (b Resolver) AgentAsked(namespace string) bool { return b.asked[namespace] }
 
 // NamespaceStanza is what a namespace's annotations say. Of one that may not be read, it is the freeze
 // that the agent published on the plans whose gates were asked for.
@@ -311,22 +311,22 @@ func PolicyNamespaces(in intent.Intent) []string {
 	return out
 }
 
-// Switches are the pauses above objects of some namespaces.
-type Switches struct {
+// Pauses are the pauses above objects of some namespaces.
+type Pauses struct {
 	of     map[string][]schedule.Pause
-	hidden map[string]bool // whose switch may not be read, as pauses name it
+	hidden map[string]bool // whose pause may not be read, as pauses name it
 	// deleting are those that somebody has deleted and that are not gone yet; missing are not there.
 	deleting, missing map[string]bool
 }
 
 // Deleting says whether a namespace is being deleted that was read, or of a plan that DeletingOf was
 // asked about.
-func (s Switches) Deleting(namespace string) bool { return s.deleting[namespace] }
+func (s Pauses) Deleting(namespace string) bool { return s.deleting[namespace] }
 
 // DeletingOf says whether the namespace of a plan is being deleted. Where that may not be read, the
 // agent's word on the plan counts: it stays true.
-func (s Switches) DeletingOf(cm *corev1.ConfigMap) bool {
-	if _, told := view.Stands(view.Conditions(cm), annotations.NamespaceDeleting, metav1.ConditionTrue); told && s.hidden[annotations.NamespaceNamed(cm.Namespace)] {
+func (s Pauses) DeletingOf(cm *corev1.ConfigMap) bool {
+	if _, told := view.FindCondition(view.Conditions(cm), annotations.NamespaceDeleting, metav1.ConditionTrue); told && s.hidden[annotations.NamespaceNamed(cm.Namespace)] {
 		s.deleting[cm.Namespace] = true
 	}
 	return s.deleting[cm.Namespace]
@@ -334,7 +334,7 @@ func (s Switches) DeletingOf(cm *corev1.ConfigMap) bool {
 
 // Goes says that the namespace of a plan is being deleted, and whose word that is; empty: it is not known
 // to be.
-func (s Switches) Goes(cm *corev1.ConfigMap) string {
+func (s Pauses) Goes(cm *corev1.ConfigMap) string {
 	switch {
 	case !s.DeletingOf(cm):
 		return ""
@@ -345,45 +345,45 @@ func (s Switches) Goes(cm *corev1.ConfigMap) string {
 }
 
 // Missing says whether a namespace that was asked for is not there.
-func (s Switches) Missing(namespace string) bool { return s.missing[namespace] }
+func (s Pauses) Missing(namespace string) bool { return s.missing[namespace] }
 
-// ReadSwitches reads the pauses above the objects of some namespaces: each namespace's own, and the
+// ReadPauses reads the pauses above the objects of some namespaces: each namespace's own, and the
 // cluster's. What may not be read is not shown.
-func ReadSwitches(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Switches {
+func ReadPauses(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Pauses {
 	names := namesOf(agentNamespace, namespaces)
 	known := make([]namespace, len(names))
 	sideBySide(names, func(i int, name string) { known[i] = getNamespace(ctx, k, name) })
-	return switchesOf(byName(names, known), agentNamespace)
+	return pausesOf(byName(names, known), agentNamespace)
 }
 
 func unread(err error) bool { return err != nil && !apierrors.IsNotFound(err) }
 
 // Namespaces are those that were asked for, in order.
-func (s Switches) Namespaces() []string { return slices.Sorted(maps.Keys(s.of)) }
+func (s Pauses) Namespaces() []string { return slices.Sorted(maps.Keys(s.of)) }
 
 // Above are the pauses above the objects of a namespace.
-func (s Switches) Above(namespace string) []schedule.Pause { return slices.Clone(s.of[namespace]) }
+func (s Pauses) Above(namespace string) []schedule.Pause { return slices.Clone(s.of[namespace]) }
 
 // AbovePlan are the pauses above a plan. If one may not be read, and the plan's status says that it
 // holds, that counts.
-func (s Switches) AbovePlan(c *factory.Factory, cm *corev1.ConfigMap) []schedule.Pause {
+func (s Pauses) AbovePlan(c *factory.Factory, cm *corev1.ConfigMap) []schedule.Pause {
 	return s.above(c, cm, pausedPlan)
 }
 
-// PlanTold is what the agent says of a pause above a plan, where not all of these may be read; off:
+// PublishedPause is what the agent says of a pause above a plan, where not all of these may be read; off:
 // it says of none.
-func (s Switches) PlanTold(c *factory.Factory, cm *corev1.ConfigMap) schedule.Pause {
+func (s Pauses) PublishedPause(c *factory.Factory, cm *corev1.ConfigMap) schedule.Pause {
 	return s.told(c, cm, pausedPlan)
 }
 
 const pausedPlan = string(trigger.PhasePaused)
 
 // AboveSleeper are the pauses above a HibernatePlan, by the rules of AbovePlan.
-func (s Switches) AboveSleeper(c *factory.Factory, cm *corev1.ConfigMap) []schedule.Pause {
+func (s Pauses) AboveSleeper(c *factory.Factory, cm *corev1.ConfigMap) []schedule.Pause {
 	return s.above(c, cm, string(hibernate.Suspended))
 }
 
-func (s Switches) above(c *factory.Factory, cm *corev1.ConfigMap, paused string) []schedule.Pause {
+func (s Pauses) above(c *factory.Factory, cm *corev1.ConfigMap, paused string) []schedule.Pause {
 	out := s.Above(cm.Namespace)
 	if told := s.told(c, cm, paused); told.On {
 		out = append(out, told)
@@ -391,7 +391,7 @@ func (s Switches) above(c *factory.Factory, cm *corev1.ConfigMap, paused string)
 	return out
 }
 
-func (s Switches) told(c *factory.Factory, cm *corev1.ConfigMap, paused string) schedule.Pause {
+func (s Pauses) told(c *factory.Factory, cm *corev1.ConfigMap, paused string) schedule.Pause {
 	if !observed(cm) {
 		return schedule.Pause{}
 	}

@@ -175,11 +175,11 @@ func TestAPauseThatMayNotBeReadIsTheAgentsWord(t *testing.T) {
 	c := telling(&bytes.Buffer{})
 	o, k := clusterOf(t, "shop", cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"))
 	paused := plan("Paused", "the whole cluster is paused by root (unverified): upgrade")
-	if got := ReadSwitches(t.Context(), k, "maint-system", "shop").AbovePlan(c, paused); len(got) != 0 {
+	if got := ReadPauses(t.Context(), k, "maint-system", "shop").AbovePlan(c, paused); len(got) != 0 {
 		t.Errorf("what may be read is not paused: %+v", got)
 	}
 	o.Forbids("get", "namespaces", "")
-	got := ReadSwitches(t.Context(), k, "maint-system", "shop").AbovePlan(c, paused)
+	got := ReadPauses(t.Context(), k, "maint-system", "shop").AbovePlan(c, paused)
 	if len(got) != 1 || got[0].Of != annotations.WholeCluster || got[0].By != " by root (unverified): upgrade, says the agent" || !got[0].Holds(cmdtest.Now()) {
 		t.Errorf("%+v", got)
 	}
@@ -193,23 +193,23 @@ func TestAPauseThatMayNotBeReadIsTheAgentsWord(t *testing.T) {
 	}
 	const everywhere = `"reason":"Paused","message":"the whole cluster is paused by root: upgrade"`
 	for name, cm := range map[string]*corev1.ConfigMap{"while a run is at work": at("Running", everywhere), "while one is held": at("Waiting", everywhere), "besides its own, which ends": at("Running", everywhere, "2026-12-24T00:00:00Z")} {
-		if got := ReadSwitches(t.Context(), k, "maint-system", "shop").AbovePlan(c, cm); len(got) != 1 || got[0].Said() != "the whole cluster is paused by root: upgrade, says the agent" {
+		if got := ReadPauses(t.Context(), k, "maint-system", "shop").AbovePlan(c, cm); len(got) != 1 || got[0].Said() != "the whole cluster is paused by root: upgrade, says the agent" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := ReadSwitches(t.Context(), k, "maint-system", "shop").AboveSleeper(c, at("Hibernated", everywhere)); len(got) != 1 || got[0].Of != annotations.WholeCluster {
+	if got := ReadPauses(t.Context(), k, "maint-system", "shop").AboveSleeper(c, at("Hibernated", everywhere)); len(got) != 1 || got[0].Of != annotations.WholeCluster {
 		t.Errorf("of a HibernatePlan that sleeps: %+v", got)
 	}
 	for name, cm := range map[string]*corev1.ConfigMap{
 		"its own": at("Running", `"reason":"Paused","message":"paused by jane: the shop is paused"`), "closed by a window": at("Running", `"reason":"Restrictive","message":"namespace shop is paused"`),
 		"that of another namespace": at("Running", `"reason":"Paused","message":"namespace bank is paused"`),
 	} {
-		if got := ReadSwitches(t.Context(), k, "maint-system", "shop").AbovePlan(c, cm); len(got) != 0 {
+		if got := ReadPauses(t.Context(), k, "maint-system", "shop").AbovePlan(c, cm); len(got) != 0 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	for name, cm := range map[string]*corev1.ConfigMap{"not paused": plan("Idle", "next run soon"), "over": plan("Paused", "namespace shop is paused until 2020-01-01T00:00:00Z")} {
-		if got := ReadSwitches(t.Context(), k, "maint-system", "shop").AbovePlan(c, cm); len(got) != 0 {
+		if got := ReadPauses(t.Context(), k, "maint-system", "shop").AbovePlan(c, cm); len(got) != 0 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // Restrictions are the policies, freezes and pauses for the objects of some namespaces.
 type Restrictions struct {
 	Resolver
-	Switches
+	Pauses
 	whole bool // of all namespaces that there are
 }
 
@@ -50,7 +50,7 @@ func (a Restrictions) closed() []string {
 	return out
 }
 
-// ReadRestrictions reads what ReadResolver and ReadSwitches read, each once and concurrently.
+// ReadRestrictions reads what ReadResolver and ReadPauses read, each once and concurrently.
 func ReadRestrictions(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Restrictions {
 	names := namesOf(agentNamespace, namespaces)
 	if len(names) > manyNamespaces {
@@ -94,7 +94,7 @@ func readEach(ctx context.Context, k *factory.Cluster, agentNamespace string, na
 		func(i int, name string) {
 			lists[i], failed[i] = k.ConfigMaps(name).List(ctx, metav1.ListOptions{LabelSelector: policiesAndCalendars})
 		})
-	out := Restrictions{Resolver: newResolver(agentNamespace), Switches: switchesOf(byName(names, known), agentNamespace)}
+	out := Restrictions{Resolver: newResolver(agentNamespace), Pauses: pausesOf(byName(names, known), agentNamespace)}
 	for i, name := range names {
 		switch err := known[i].err; {
 		case err == nil:
@@ -170,13 +170,13 @@ func readEverything(ctx context.Context, k *factory.Cluster, agentNamespace stri
 		out.PutNamespace(ns.Name, annotations.Stanza(ns.Annotations))
 		known[ns.Name] = namespace{notes: ns.Annotations, deleting: ns.DeletionTimestamp != nil}
 	}
-	out.Switches = switchesOf(known, agentNamespace)
+	out.Pauses = pausesOf(known, agentNamespace)
 	return out, true
 }
 
-// switchesOf are the pauses above the objects of namespaces that were read.
-func switchesOf(known map[string]namespace, agentNamespace string) Switches {
-	out := Switches{of: map[string][]schedule.Pause{}, hidden: map[string]bool{}, deleting: map[string]bool{}, missing: map[string]bool{}}
+// pausesOf are the pauses above the objects of namespaces that were read.
+func pausesOf(known map[string]namespace, agentNamespace string) Pauses {
+	out := Pauses{of: map[string][]schedule.Pause{}, hidden: map[string]bool{}, deleting: map[string]bool{}, missing: map[string]bool{}}
 	agents := known[agentNamespace]
 	everywhere := annotations.PauseOf(annotations.WholeCluster, agents.notes)
 	out.hidden[annotations.WholeCluster] = unread(agents.err)

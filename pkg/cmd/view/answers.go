@@ -36,7 +36,7 @@ func (a Answer) String() string {
 
 // Answered is a run with the answers that stand for it on its plan, and whether it takes any.
 func Answered(r Run, cm *corev1.ConfigMap) Run {
-	r.Answers, r.Unheard = r.deletion(), !Heard(cm, r.Run.Name)
+	r.Answers, r.Unheard = r.deletion(), !Responsive(cm, r.Run.Name)
 	if len(r.Answers) > 0 || r.Journal.Phase.Ended() || cm == nil || string(cm.UID) != r.Run.PlanUID {
 		return r
 	}

@@ -20,7 +20,7 @@ func LeftAlone(plan *corev1.ConfigMap, name string) string { return AllLeftAlone
 
 // AllLeftAlone are the runs of a plan that the agent leaves alone, and of each LeftAlone.
 func AllLeftAlone(plan *corev1.ConfigMap) map[string]string {
-	said, is := Stands(Conditions(plan), "RunStuck", metav1.ConditionTrue)
+	said, is := FindCondition(Conditions(plan), "RunStuck", metav1.ConditionTrue)
 	if !is {
 		return nil
 	}
@@ -70,20 +70,20 @@ func Unclaimed(plan *corev1.ConfigMap, run string) bool {
 	if plan == nil { // it is described without its object
 		return false
 	}
-	said, _ := Stands(Conditions(plan), "RunStuck", metav1.ConditionTrue)
+	said, _ := FindCondition(Conditions(plan), "RunStuck", metav1.ConditionTrue)
 	return stuck.HasNoOpenEntry(said, run)
 }
 
-// Heard says whether a run heeds what somebody tells it, by the condition RunStuck of its plan: the agent
+// Responsive says whether a run does what somebody asks of it, by the condition RunStuck of its plan: the agent
 // does not leave it alone, and its plan's ledger has it open.
-func Heard(plan *corev1.ConfigMap, run string) bool {
+func Responsive(plan *corev1.ConfigMap, run string) bool {
 	return plan == nil || LeftAlone(plan, run) == "" && !Unclaimed(plan, run)
 }
 
-// Heard are the live runs that heed what somebody tells them: of the others, nobody is asked for anything.
-func (p Plan) Heard() (out []Run) {
+// ResponsiveRuns are the live runs that do what somebody asks of them: of the others, nobody is asked for anything.
+func (p Plan) ResponsiveRuns() (out []Run) {
 	for _, r := range p.Active {
-		if Heard(p.Object, r.Run.Name) {
+		if Responsive(p.Object, r.Run.Name) {
 			out = append(out, r)
 		}
 	}

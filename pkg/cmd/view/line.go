@@ -80,7 +80,7 @@ func Texts(lines []Line) []string {
 	return out
 }
 
-// RunResource is a run as something that commands are given for; none that the run would not heed.
+// RunResource is a run as something that commands are given for; none that the run would not obey.
 func RunResource(r Run) Resource {
 	of := Resource{Kind: annotations.KindRun, Namespace: r.Run.Namespace, Name: r.Run.Name, Plan: r.Run.Plan}
 	if !r.Unheard {
@@ -104,7 +104,7 @@ func PlanResource(p Plan) Resource {
 	if p.Intent.Pause.On {
 		waits = append(waits, annotations.KindPlan+"/"+p.Object.Name)
 	}
-	for _, r := range p.Heard() {
+	for _, r := range p.ResponsiveRuns() {
 		open = append(open, Questions(r)...)
 		if one := resumable(r); one != "" {
 			waits = append(waits, one)

@@ -67,7 +67,7 @@ func StepClaims(runs []Run) []StepClaim {
 			wants = nil
 		}
 		has := map[string]bool{} // a drain within a rollout has what the rollout has
-		for _, h := range claims.Held(holds, r.Unclaimed) {
+		for _, h := range claims.ActualHolds(holds, r.Unclaimed) {
 			if has[h.Node] {
 				continue
 			}
@@ -82,7 +82,7 @@ func StepClaims(runs []Run) []StepClaim {
 			out = append(out, one)
 		}
 		for i, w := range wants {
-			out = append(out, StepClaim{Run: r, Order: i, Path: w.Path, Node: w.Node, Message: r.itemSays(w.Path, w.Node), Next: w.Next, Since: w.Since, Blocked: w.Blocked, Needs: claims.Needs(r.Run, w.Path)})
+			out = append(out, StepClaim{Run: r, Order: i, Path: w.Path, Node: w.Node, Message: r.itemSays(w.Path, w.Node), Next: w.Next, Since: w.Since, Blocked: w.Blocked, Needs: claims.EstimatedDuration(r.Run, w.Path)})
 		}
 	}
 	return out

@@ -68,7 +68,7 @@ func (p Plan) Invalid() string {
 
 // Invalid is why the agent calls this version of a plan invalid; empty: it does not.
 func Invalid(cm *corev1.ConfigMap) string {
-	fault, _ := Stands(Plan{Object: cm}.Conditions(), "Valid", metav1.ConditionFalse)
+	fault, _ := FindCondition(Plan{Object: cm}.Conditions(), "Valid", metav1.ConditionFalse)
 	return fault
 }
 
@@ -113,7 +113,7 @@ func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, around Around, now t
 	}
 	p.Spec, p.Faults = around.Read.Spec, around.Read.Faults
 	f := trigger.Facts{
-		Now: now, LookingSince: cm.CreationTimestamp.Time,
+		Now: now, LeadingSince: cm.CreationTimestamp.Time,
 		Plan: trigger.Plan{
 			Namespace: cm.Namespace, Name: cm.Name, UID: string(cm.UID),
 			CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: p.Spec.Defaulted(), Faults: p.Faults,
@@ -128,7 +128,7 @@ func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, around Around, now t
 			f.Live = append(f.Live, trigger.ActiveRunOf(r.Run, r.Journal))
 		}
 	}
-	if why, unready := Stands(p.Conditions(), "Ready", metav1.ConditionFalse); unready && (f.Gate == nil || f.Gate.Verdict(now).Ready) { // else the gate says so
+	if why, unready := FindCondition(p.Conditions(), "Ready", metav1.ConditionFalse); unready && (f.Gate == nil || f.Gate.Verdict(now).Ready) { // else the gate says so
 		f.Ready = trigger.Readiness{Reason: run.ReasonNotReady, Message: why}
 	}
 	p.facts = f
@@ -224,7 +224,7 @@ func (p Plan) Phase() (phase, message string) {
 	if phase, message, is := p.pausedSince(); is {
 		return phase, message
 	}
-	return p.Published(annotations.StatusPhase), p.upToDate(Told(p.Object, p.Ledger))
+	return p.Published(annotations.StatusPhase), p.upToDate(AgentMessage(p.Object, p.Ledger))
 }
 
 // pausedSince is the phase of a plan that was paused, or resumed, while no agent is at work: what the agent
@@ -245,9 +245,9 @@ func (p Plan) upToDate(message string) string {
 	return "its slot " + at.UTC().Format(time.RFC3339) + " has come, and the agent has not looked at it yet"
 }
 
-// Told is the agent's message about a plan. A message that it waits for a trigger is outdated when
+// AgentMessage is the agent's message about a plan. A message that it waits for a trigger is outdated when
 // there is a trigger that the agent has not handled.
-func Told(cm *corev1.ConfigMap, l *ledger.Ledger) string {
+func AgentMessage(cm *corev1.ConfigMap, l *ledger.Ledger) string {
 	if message := cm.Annotations[annotations.StatusMessage]; message == "" || cm.Annotations[annotations.StatusPhase] != string(trigger.PhaseIdle) || !TokenPending(cm, l) {
 		return message
 	}
@@ -275,8 +275,8 @@ func ConditionsIn(a map[string]string) []metav1.Condition {
 	return list
 }
 
-// Stands says whether there is a condition with such a status, and returns its message.
-func Stands(list []metav1.Condition, kind string, status metav1.ConditionStatus) (message string, is bool) {
+// FindCondition says whether there is a condition with such a status, and returns its message.
+func FindCondition(list []metav1.Condition, kind string, status metav1.ConditionStatus) (message string, is bool) {
 	for _, c := range list {
 		if c.Type == kind && c.Status == status {
 			return c.Message, true

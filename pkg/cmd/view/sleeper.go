@@ -357,7 +357,7 @@ func (s Sleeper) UnknownAt(at time.Time) bool {
 // NextChange is when it wakes or falls asleep next, by its schedule and by what keeps it as it is
 // meanwhile: a pause, and policies that do not let it fall asleep.
 func (s Sleeper) NextChange(now time.Time) offwindow.Change {
-	course := offwindow.NewCourse(s.Table, s.Overrides(), s.Gate, now)
+	course := offwindow.NewTimeline(s.Table, s.Overrides(), s.Gate, now)
 	want := course.At(now)
 	if s.NothingBegins(want) {
 		return offwindow.Change{Why: "none: " + NamespaceGoes}

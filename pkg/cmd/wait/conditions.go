@@ -177,7 +177,7 @@ func (o *options) phase(ctx context.Context, k *factory.Cluster, cm *corev1.Conf
 // reached says whether the phase that somebody has is the one that is waited for. A run that has ended
 // with another phase never will have it.
 func (o *options) reached(kind, name, got, message string) (bool, string, error) {
-	stands := "phase " + got + view.Colon(print.New(o.Env, o.Zone).Told(message))
+	stands := "phase " + got + view.Colon(print.New(o.Env, o.Zone).InstantsInZone(message))
 	if known := phasesOf(kind); !slices.ContainsFunc(known, func(p string) bool { return strings.EqualFold(p, o.value) }) {
 		return false, "", o.neverHas(o.name, known)
 	}
@@ -199,7 +199,7 @@ func (o *options) holds(list []metav1.Condition) (bool, string) {
 		return false, "it has no condition " + kind
 	}
 	c := list[i]
-	return strings.EqualFold(string(c.Status), status), fmt.Sprintf("condition %s=%s%s", c.Type, c.Status, view.Colon(print.New(o.Env, o.Zone).Told(c.Message)))
+	return strings.EqualFold(string(c.Status), status), fmt.Sprintf("condition %s=%s%s", c.Type, c.Status, view.Colon(print.New(o.Env, o.Zone).InstantsInZone(c.Message)))
 }
 
 // conditionOfRun says whether a run has the condition. Those of a run that does not count do not

@@ -233,7 +233,7 @@ func (o *options) triggered(ctx context.Context, k *factory.Cluster, cm *corev1.
 // neverBegins says why no run of a plan begins until somebody does something; empty: one may. A pause with
 // an end passes by itself.
 func (o *options) neverBegins(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) string {
-	above := source.ReadSwitches(ctx, k, agent.Namespace, cm.Namespace)
+	above := source.ReadPauses(ctx, k, agent.Namespace, cm.Namespace)
 	if goes := above.Goes(cm); goes != "" {
 		return goes
 	}

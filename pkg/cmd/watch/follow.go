@@ -150,9 +150,9 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 	if cm == nil || cm.UID != f.plan.UID {
 		return true, exit.Errorf(exit.CodeNotNow, "plan %s was deleted before run %s began", f.plan.Name, f.name)
 	}
-	message := view.Told(cm, nil)
-	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(print.New(f.env, f.env.Zone).Told(message)))
-	f.screen.ShowOf(view.LinesOf(planThing(f.plan), text), []print.Update{{Of: "wait", Text: text}})
+	message := view.AgentMessage(cm, nil)
+	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(print.New(f.env, f.env.Zone).InstantsInZone(message)))
+	f.screen.ShowOf(view.LinesOf(planResource(f.plan), text), []print.Update{{Of: "wait", Text: text}})
 	return f.endedUnseen(ctx)
 }
 
@@ -174,8 +174,8 @@ func (f *follower) answered(r *view.Run) view.Run {
 	return *r
 }
 
-// planThing is a plan of which only its object is known.
-func planThing(cm *corev1.ConfigMap) view.Resource {
+// planResource is a plan of which only its object is known.
+func planResource(cm *corev1.ConfigMap) view.Resource {
 	return view.Resource{Kind: cm.Labels[annotations.LabelKind], Namespace: cm.Namespace, Name: cm.Name}
 }
 
@@ -205,7 +205,7 @@ func Remembered(env factory.Env, plan string, e ledger.Entry) error {
 	v := print.New(env, env.Zone)
 	switch {
 	case e.AsOf != "" && e.Reason == run.ReasonRefused && e.Outcome != nil:
-		return exit.Errorf(exit.CodeNotNow, "the rollback was refused, and run %s not started: %s", e.Run, v.Told(e.Outcome.Message))
+		return exit.Errorf(exit.CodeNotNow, "the rollback was refused, and run %s not started: %s", e.Run, v.InstantsInZone(e.Outcome.Message))
 	case e.Result != run.Ran:
 		return exit.Errorf(exit.CodeNotNow, "run %s did not start: %s (%s)", e.Run, e.Result, e.Reason)
 	case e.Outcome == nil:
@@ -214,7 +214,7 @@ func Remembered(env factory.Env, plan string, e ledger.Entry) error {
 		fmt.Fprintf(env.Out, "run %s: Succeeded\n", e.Run)
 		return nil
 	}
-	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s%s", e.Run, e.Outcome.Phase, view.Prefix(" in step ", e.Outcome.Step), view.Colon(v.Told(e.Outcome.Message)))
+	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s%s", e.Run, e.Outcome.Phase, view.Prefix(" in step ", e.Outcome.Step), view.Colon(v.InstantsInZone(e.Outcome.Message)))
 }
 
 // RunEnd is a run's end as an exit code.
@@ -224,11 +224,11 @@ func RunEnd(v print.Printer, r view.Run) error {
 	case !j.Phase.Ended():
 		return nil
 	case len(view.NotPutBack(r)) > 0:
-		return exit.Errorf(exit.CodeRunFailed, "run %s ended %s and left something behind%s", r.Run.Name, j.Phase, view.Colon(v.Told(strings.Join(view.NotPutBack(r), "; "))))
+		return exit.Errorf(exit.CodeRunFailed, "run %s ended %s and left something behind%s", r.Run.Name, j.Phase, view.Colon(v.InstantsInZone(strings.Join(view.NotPutBack(r), "; "))))
 	case j.Phase == run.Succeeded:
 		return nil
 	case j.StartedAt == nil:
-		return exit.Errorf(exit.CodeNotNow, "run %s did not start%s", r.Run.Name, view.Colon(v.Told(j.Message)))
+		return exit.Errorf(exit.CodeNotNow, "run %s did not start%s", r.Run.Name, view.Colon(v.InstantsInZone(j.Message)))
 	}
-	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s", r.Run.Name, j.Phase, view.Colon(v.Told(j.Message)))
+	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s", r.Run.Name, j.Phase, view.Colon(v.InstantsInZone(j.Message)))
 }

@@ -27,7 +27,7 @@ func crossCheck(w source.Set, c *factory.Factory, g gitops.Tools) (faults, warni
 			lines, _ := document.Decode([]byte(d.Text), &plan.Document{})
 			return source.Fault{File: d.File, Line: d.LineOf(document.Fault{Line: lines.Line(path)}), Path: path}
 		}
-		if message := undone(g, p, used.Templates); message != "" {
+		if message := undoneByGitOps(g, p, used.Templates); message != "" {
 			f := at("spec.target")
 			f.Message = message
 			warnings = append(warnings, f)

@@ -79,9 +79,9 @@ func helmHints(g gitops.Tools, found []source.Fault, files []source.File) {
 	}
 }
 
-// undone says that a GitOps tool would undo what a plan's steps change of its target; empty: none is
+// undoneByGitOps says that a GitOps tool would undo what a plan's steps change of its target; empty: none is
 // known to.
-func undone(g gitops.Tools, p source.Plan, templates map[string]plan.TemplateSpec) string {
+func undoneByGitOps(g gitops.Tools, p source.Plan, templates map[string]plan.TemplateSpec) string {
 	owners := g.OwnersOf(p.Source.File)
 	if len(owners) == 0 {
 		return ""

@@ -68,8 +68,8 @@ type Backend struct {
 	Effects func(t *testing.T) int
 }
 
-// patience is the limit for anything that should be prompt, on a busy machine.
-const patience = 10 * time.Second
+// promptLimit is the limit for anything that should be prompt, on a busy machine.
+const promptLimit = 10 * time.Second
 
 // Run runs every test that applies to an executor.
 func Run(t *testing.T, c Case) {
@@ -86,7 +86,7 @@ func Run(t *testing.T, c Case) {
 		t.Run("what was there is recorded before the effect, and only once", c.recordsFirst)
 		t.Run("restore puts back what was there, twice is fine", c.restores)
 		t.Run("restore leaves what somebody changed", c.leavesWhatChanged)
-		t.Run("restore of what is gone is done", c.letsGo)
+		t.Run("restore of what is gone is done", c.releases)
 		t.Run("restore before the effect changes nothing", c.restoresNothing)
 		t.Run("a crash in restore loses nothing", c.restoresThroughCrashes)
 	}

@@ -143,8 +143,8 @@ func (c Case) obeysCancellation(t *testing.T) {
 			var out executors.Outcome
 			select {
 			case out = <-ended:
-			case <-time.After(patience):
-				t.Fatalf("still at work %s after it was cancelled", patience)
+			case <-time.After(promptLimit):
+				t.Fatalf("still at work %s after it was cancelled", promptLimit)
 			}
 			if ctx.Err() != nil {
 				if out.State == executors.Failed {

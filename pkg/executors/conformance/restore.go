@@ -77,7 +77,7 @@ func (c Case) leavesWhatChanged(t *testing.T) {
 	}
 }
 
-func (c Case) letsGo(t *testing.T) {
+func (c Case) releases(t *testing.T) {
 	s := c.begin(t, nil)
 	if s.world.Remove == nil {
 		t.Skip("it works on no object")

@@ -205,7 +205,7 @@ func (c *conversation) once(ctx context.Context, l *line) (*fnv1.RunFunctionResp
 	if exhausted(ctx) {
 		return nil, &api.Refused{Outcome: executors.Fail("Timeout", "%s: no time is left to call it: what came before took all that a step may take at once", c)}
 	}
-	limit := c.patience(ctx)
+	limit := c.timeout(ctx)
 	one, cancel := context.WithTimeout(ctx, limit.Duration)
 	defer cancel()
 	c.room.begin(cancel)
@@ -259,9 +259,9 @@ func (l limit) String() string {
 	return l.Duration.String() + " (a call may take no longer here: " + l.why + ")"
 }
 
-// patience is the limit for one call. It ends a moment before the pass does: a function that is too
+// timeout is the limit for one call. It ends a moment before the pass does: a function that is too
 // slow then fails the attempt, and does not begin the same pass forever.
-func (c *conversation) patience(ctx context.Context) limit {
+func (c *conversation) timeout(ctx context.Context) limit {
 	out := limit{Duration: c.props.Timeout.Or(DefaultTimeout)}
 	if why := c.heavy(ctx); why != "" && out.Duration > heavyTimeout {
 		out = limit{heavyTimeout, why}
@@ -288,7 +288,7 @@ func (c *conversation) heavy(ctx context.Context) string {
 // failed is the outcome of a call without an answer. A server that runs out of something says so
 // before it answers; once an answer has begun, ResourceExhausted is our own code for an answer that
 // is too large.
-func (c *conversation) failed(l *line, err error, begun bool, patience limit) executors.Outcome {
+func (c *conversation) failed(l *line, err error, begun bool, timeout limit) executors.Outcome {
 	answered := status.Convert(err)
 	code, text := answered.Code(), c.mask.Text(answered.Message())
 	at, trouble := l.trouble.last()
@@ -298,11 +298,11 @@ func (c *conversation) failed(l *line, err error, begun bool, patience limit) ex
 	case errors.As(trouble, &refusal):
 		return executors.Refuse("Outbound", "%s: %s", c, refusal.Refused())
 	case crowded:
-		return executors.Fail("Timeout", "%s: its answer is large, and within %s there was no room for it beside those of other steps", c, patience)
+		return executors.Fail("Timeout", "%s: its answer is large, and within %s there was no room for it beside those of other steps", c, timeout)
 	case slow:
 		return executors.Fail("Timeout", "%s: its answer is large, and did not arrive within %s", c, heavyTimeout)
 	case code == codes.DeadlineExceeded:
-		return executors.Fail("Timeout", "%s: no answer within %s", c, patience)
+		return executors.Fail("Timeout", "%s: no answer within %s", c, timeout)
 	case code == codes.Unavailable && trouble != nil && at == "TLS":
 		return executors.Fail("TLS", "%s: no secure connection: %s%s", c, trouble, c.adviceOnTLS(trouble))
 	case code == codes.Unavailable && trouble != nil:

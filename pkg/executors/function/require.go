@@ -88,7 +88,7 @@ func values(of any) int {
 // reserve waits for the room that an object takes until the function has answered, no longer than for
 // an answer.
 func (c *conversation) reserve(ctx context.Context, n int64) error {
-	limit := c.patience(ctx)
+	limit := c.timeout(ctx)
 	waiting, cancel := context.WithTimeout(ctx, limit.Duration)
 	defer cancel()
 	switch err := c.room.fetch(waiting, n); {

@@ -96,5 +96,5 @@ func (d *Drainer) watchReplicas() {
 
 func podsIn(kube kube.Interface, namespace string, heard func(error)) follow.Source[*corev1.PodList] {
 	in := kube.CoreV1().Pods(namespace)
-	return follow.Source[*corev1.PodList]{List: in.List, Watch: in.Watch, Heard: heard, Small: true, Trim: func(*metav1.ListOptions) {}}
+	return follow.Source[*corev1.PodList]{List: in.List, Watch: in.Watch, OnAnswer: heard, Small: true, Trim: func(*metav1.ListOptions) {}}
 }

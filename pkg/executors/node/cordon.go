@@ -122,8 +122,8 @@ func release(ctx context.Context, call executors.Call, n cordoned, by string) (s
 	return "stays cordoned: it was before", true, nil
 }
 
-// undone notes that somebody else uncordoned a node that we claim.
-func undone(ctx context.Context, call executors.Call, n cordoned) error {
+// noteUncordoned notes that somebody else uncordoned a node that we claim.
+func noteUncordoned(ctx context.Context, call executors.Call, n cordoned) error {
 	if n.record == nil || n.record.Undone {
 		return nil
 	}

@@ -68,7 +68,7 @@ type Drainer struct {
 
 	mu       sync.Mutex // guards all fields below, and the fields of sessions that say so
 	sessions map[place]*session
-	ledger   ledger
+	budgets  budgetCache
 	busy     int                    // requests in flight
 	unswept  map[string]bool        // claimants whose drains left replicas of surges
 	failed   map[string]failedSurge // by uid of the pod
@@ -96,7 +96,7 @@ func New(ctx context.Context, c Config) *Drainer {
 	if c.SurgeFor == 0 {
 		c.SurgeFor = surgeFor
 	}
-	return &Drainer{config: c, ctx: ctx, sessions: map[place]*session{}, ledger: newLedger(), others: map[string]*otherCluster{}, unswept: map[string]bool{}, failed: map[string]failedSurge{}}
+	return &Drainer{config: c, ctx: ctx, sessions: map[place]*session{}, budgets: newBudgetCache(), others: map[string]*otherCluster{}, unswept: map[string]bool{}, failed: map[string]failedSurge{}}
 }
 
 // Ensure starts a session, or goes on with it.
@@ -179,15 +179,15 @@ func (d *Drainer) Keep(wanted func(node, by string) bool) {
 // end forgets a session, and keeps the watch on budgets a while longer: drains rarely come alone.
 func (d *Drainer) end(s *session) {
 	s.life.cancel()
-	if len(s.surges.owed) > 0 {
+	if len(s.surges.extra) > 0 {
 		d.unswept[s.order.By] = true
 	}
 	if s.life.lease != nil {
 		s.life.lease.Stop()
 	}
 	delete(d.sessions, place{s.order.Node, s.order.By})
-	d.wakeAll(d.ledger.wait(s, nil))
-	d.wakeAll(d.ledger.line(s, nil))
+	d.wakeAll(d.budgets.wait(s, nil))
+	d.wakeAll(d.budgets.line(s, nil))
 	if len(d.sessions) > 0 {
 		return
 	}
@@ -205,7 +205,7 @@ func (d *Drainer) rest() {
 		return
 	}
 	d.unwatch()
-	d.unwatch, d.ledger = nil, newLedger()
+	d.unwatch, d.budgets = nil, newBudgetCache()
 	if d.volumes != nil {
 		d.volumes.stop()
 		d.volumes = nil
@@ -238,15 +238,15 @@ func (d *Drainer) watchBudgets() {
 			}
 		})
 	}
-	set := func(b drain.Budget) { alive(func() { d.ledger.set(b); d.wakeIn(b.Namespace) }) }
-	gone := func(b drain.Budget) { alive(func() { d.ledger.remove(b.Namespace, b.Key()); d.wakeIn(b.Namespace) }) }
+	set := func(b drain.Budget) { alive(func() { d.budgets.set(b); d.wakeIn(b.Namespace) }) }
+	gone := func(b drain.Budget) { alive(func() { d.budgets.remove(b.Namespace, b.Key()); d.wakeIn(b.Namespace) }) }
 	replace := func(all []drain.Budget) {
 		alive(func() {
-			d.ledger.budgets = map[string]map[string]drain.Budget{}
+			d.budgets.budgets = map[string]map[string]drain.Budget{}
 			for _, b := range all {
-				d.ledger.set(b)
+				d.budgets.set(b)
 			}
-			d.ledger.synced = true
+			d.budgets.synced = true
 			d.wakeEverybody()
 		})
 	}

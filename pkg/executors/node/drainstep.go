@@ -134,7 +134,7 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 	far := call.Clients.Cluster != "" // once the node is uncordoned, the agent of that cluster drops a record that names only plans
 	if !n.Spec.Unschedulable && (ours && (t.Cordoned || !n.record.At.Before(m.Since.Truncate(time.Second))) || far && t.Cordoned) {
 		call.Nodes.Drainer.Stop(t.Name, by)
-		if err := undone(ctx, call, n); err != nil {
+		if err := noteUncordoned(ctx, call, n); err != nil {
 			return executors.DrainStatus{}, nil, err
 		}
 		failed := executors.Fail("Uncordoned", "Node/%s was uncordoned by somebody else during the drain: it is left so; %s", t.Name, "cordon it again for another attempt")

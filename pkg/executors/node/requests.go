@@ -34,7 +34,7 @@ func (s *session) take(view drain.View, dec drain.Decision, now time.Time) []req
 			r.version = over[0].Version
 			if drain.NeedOf(p, over[0]) == drain.NeedRoom {
 				r.budget = over[0].Key()
-				s.d.ledger.claim(r.budget, p, now)
+				s.d.budgets.claim(r.budget, p, now)
 			}
 		}
 		out = s.note(out, r, now)
@@ -56,17 +56,17 @@ func (s *session) take(view drain.View, dec drain.Decision, now time.Time) []req
 
 // note marks a pod as requested, unless another drain has a request for it in flight.
 func (s *session) note(out []request, r request, now time.Time) []request {
-	if other := s.d.ledger.asked[r.pod.UID]; other != nil {
+	if other := s.d.budgets.asked[r.pod.UID]; other != nil {
 		return out
 	}
-	s.d.ledger.asked[r.pod.UID] = s
+	s.d.budgets.asked[r.pod.UID] = s
 	a := s.sent.asked[r.pod.UID]
 	a.Answer, a.At, a.Deleted = drain.InFlight, now, r.deletion && !r.finish
 	s.sent.asked[r.pod.UID] = a
 	s.sent.busy++
 	s.d.busy++
 	if r.budget != "" {
-		s.d.ledger.flying[r.budget]++
+		s.d.budgets.flying[r.budget]++
 	}
 	return append(out, r)
 }
@@ -113,12 +113,12 @@ func (s *session) answered(r request, verb string, err error) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	uid := r.pod.UID
-	delete(s.d.ledger.asked, uid)
+	delete(s.d.budgets.asked, uid)
 	full := s.d.busy >= overall
 	s.sent.busy--
 	s.d.busy--
 	if r.budget != "" {
-		s.d.wakeAll(s.d.ledger.landed(r.budget))
+		s.d.wakeAll(s.d.budgets.landed(r.budget))
 	}
 	for _, other := range s.d.sessions {
 		if full || other.order.Node == s.order.Node {
@@ -127,7 +127,7 @@ func (s *session) answered(r request, verb string, err error) {
 	}
 	a := answerOf(err, r.pod, verb, s.sent.tries[uid])
 	if a.Answer != drain.Accepted && !a.unclear {
-		s.d.ledger.unclaim(uid)
+		s.d.budgets.unclaim(uid)
 	}
 	asked := s.sent.asked[uid]
 	if pod, gone := s.sent.limbo[uid]; gone {

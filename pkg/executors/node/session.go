@@ -77,14 +77,14 @@ type stillness struct {
 
 // surges are the replacements that pods get before they leave.
 type surges struct {
-	of      map[string]drain.Replacement // by uid of the pod
-	open    int                          // that are not undone yet
-	going   map[string]chan struct{}     // closed when the pod of a surge begins to go
-	owed    map[string][]surge.Debt      // by uid of a pod: what to undo when it has left
-	looked  bool                         // for replacements that an earlier drain of the node left
-	undoing map[string]string            // by Deployment: what was said of the last attempt
-	kept    map[string]string            // by Deployment: why a replica was not removed; some are named
-	unnamed int                          // of which that is not kept
+	of      map[string]drain.Replacement    // by uid of the pod
+	open    int                             // that are not undone yet
+	going   map[string]chan struct{}        // closed when the pod of a surge begins to go
+	extra   map[string][]surge.ExtraReplica // by uid of a pod: what to undo when it has left
+	looked  bool                            // for replacements that an earlier drain of the node left
+	undoing map[string]string               // by Deployment: what was said of the last attempt
+	kept    map[string]string               // by Deployment: why a replica was not removed; some are named
+	unnamed int                             // of which that is not kept
 }
 
 // notice is the next call of OnChange, and what the last one was for.
@@ -114,7 +114,7 @@ func newSession(d *Drainer, order executors.DrainOrder) *session {
 		d: d, life: life{ctx: ctx, cancel: cancel, sends: sends, awake: make(chan struct{}, 1)}, order: order,
 		seen:       seen{pods: map[string]drain.Pod{}, namespaces: map[string]bool{}, mustLeave: map[string]bool{}},
 		sent:       sent{asked: map[string]drain.Asked{}, tries: map[string]int{}, limbo: map[string]drain.Pod{}},
-		surges:     surges{of: map[string]drain.Replacement{}, going: map[string]chan struct{}{}, owed: map[string][]surge.Debt{}, undoing: map[string]string{}, kept: map[string]string{}},
+		surges:     surges{of: map[string]drain.Replacement{}, going: map[string]chan struct{}{}, extra: map[string][]surge.ExtraReplica{}, undoing: map[string]string{}, kept: map[string]string{}},
 		daemonSets: map[string]known{}, pending: map[string]string{},
 		status: executors.DrainStatus{Reason: executors.DrainListing, Message: "looking at the pods of node " + order.Node},
 	}
@@ -192,7 +192,7 @@ func (s *session) came(p drain.Pod, since uint64) {
 		s.returns.Arrived(p)
 	}
 	if p.Deleting && !old.Deleting {
-		s.d.ledger.deleted(p.UID, since)
+		s.d.budgets.deleted(p.UID, since)
 		s.begins(p.UID)
 		if s.seen.mustLeave[p.UID] { // its replacement may appear before it is gone
 			s.goes(p)
@@ -223,8 +223,8 @@ func (s *session) left(p drain.Pod) {
 		return
 	}
 	delete(s.seen.pods, p.UID)
-	s.repays(p.UID)
-	s.d.ledger.deleted(p.UID, p.Version)
+	s.removeFor(p.UID)
+	s.d.budgets.deleted(p.UID, p.Version)
 	s.begins(p.UID)
 	if s.seen.mustLeave[p.UID] && !old.Deleting {
 		s.goes(p)
@@ -319,11 +319,11 @@ func (s *session) decide() ([]request, time.Time) {
 		return nil, time.Time{}
 	}
 	now := s.d.config.Now()
-	if pods, budgets := unread(s.seen.err, s.seen.synced), unread(s.d.readErr, s.d.ledger.synced); pods != nil || budgets != nil {
+	if pods, budgets := unread(s.seen.err, s.seen.synced), unread(s.d.readErr, s.d.budgets.synced); pods != nil || budgets != nil {
 		s.unreadable(pods, budgets)
 		return nil, now.Add(lookAgain)
 	}
-	if !s.seen.synced || !s.d.ledger.synced {
+	if !s.seen.synced || !s.d.budgets.synced {
 		return nil, time.Time{}
 	}
 	again, ready := s.findDaemonSets(now)
@@ -346,8 +346,8 @@ func (s *session) decide() ([]request, time.Time) {
 	}
 	requests := s.take(view, dec, now)
 	s.held = len(dec.Held)+len(dec.Blocks) > 0
-	s.d.wakeAll(s.d.ledger.wait(s, dec.Waits))
-	s.d.wakeAll(s.d.ledger.line(s, dec.Lines))
+	s.d.wakeAll(s.d.budgets.wait(s, dec.Waits))
+	s.d.wakeAll(s.d.budgets.line(s, dec.Lines))
 	settled := s.standstill(dec, now)
 	s.report(view, dec)
 	return requests, earliest(earliest(dec.Wake, again), settled)
@@ -388,11 +388,11 @@ func (s *session) view(now time.Time) drain.View {
 		s.seen.namespaces[p.Namespace] = true
 		pods = append(pods, p)
 	}
-	budgets := s.d.ledger.in(s.seen.namespaces)
+	budgets := s.d.budgets.in(s.seen.namespaces)
 	judge := s.judge(now)
 	v := drain.View{
 		Now: now, Since: s.order.Since, Options: s.order.Options, Judged: judge.All(pods),
-		Budgets: budgets, Room: s.d.ledger.room(s, budgets, now), Turns: s.d.ledger.turns(s, budgets),
+		Budgets: budgets, Room: s.d.budgets.room(s, budgets, now), Turns: s.d.budgets.turns(s, budgets),
 		Asked: s.sent.asked, Returned: s.returns.Counts(), Replacements: s.surges.of,
 		Slots: min(perNode-s.sent.busy, overall-s.d.busy), Unanswered: len(s.sent.limbo) + s.surges.open, Settle: s.still.settle,
 		MayDelete: !s.sent.mayNotDelete,

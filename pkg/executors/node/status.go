@@ -167,7 +167,7 @@ func told(of map[string]string) []string {
 // finish ends everything of the session except its status: requests in flight are cancelled.
 func (s *session) finish() {
 	s.ended = true
-	s.d.wakeAll(s.d.ledger.wait(s, nil))
+	s.d.wakeAll(s.d.budgets.wait(s, nil))
 	s.life.cancel()
 }
 

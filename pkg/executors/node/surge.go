@@ -38,9 +38,9 @@ const (
 // is recorded on the Deployment in the same patch.
 func (s *session) surge(p drain.Pod, going <-chan struct{}) {
 	defer s.detached(func() { s.surges.open-- })
-	debt, err := s.begin(p, going)
-	if err != nil && debt != nil { // it may have been added nevertheless
-		s.giveBack(*debt)
+	extra, err := s.begin(p, going)
+	if err != nil && extra != nil { // it may have been added nevertheless
+		s.removeReplicas(*extra)
 	}
 	var no *surge.Cannot
 	switch {
@@ -50,18 +50,18 @@ func (s *session) surge(p drain.Pod, going <-chan struct{}) {
 	case err != nil:
 		s.replacement(p, drain.Replacement{})
 		return
-	case debt == nil:
+	case extra == nil:
 		s.replacement(p, drain.Replacement{Unneeded: s.d.config.Now()})
 		return
 	}
-	s.replacement(p, drain.Replacement{Why: "Deployment/" + debt.Name + " makes a replacement"})
-	why := s.awaitReplacement(p, *debt, going)
-	now := "Deployment/" + debt.Name + " is as it was"
-	switch complete, changed := s.giveBack(*debt); {
+	s.replacement(p, drain.Replacement{Why: "Deployment/" + extra.Name + " makes a replacement"})
+	why := s.awaitReplacement(p, *extra, going)
+	now := "Deployment/" + extra.Name + " is as it was"
+	switch complete, changed := s.removeReplicas(*extra); {
 	case why == "":
 		return
 	case !complete:
-		now = "Deployment/" + debt.Name + " keeps one replica too many"
+		now = "Deployment/" + extra.Name + " keeps one replica too many"
 	case len(changed) > 0:
 		now = changed[0]
 	}
@@ -143,15 +143,15 @@ func (s *session) begins(uid string) {
 // errLeft ends the attempts to replace a pod that leaves by itself.
 var errLeft = errors.New("the pod is leaving")
 
-// begin adds a replica, with retries where they may help, while the pod is there. No debt and no
-// error: the pod needs no surge now. With an error, a debt is one that may be there.
-func (s *session) begin(p drain.Pod, going <-chan struct{}) (debt *surge.Debt, err error) {
-	var unclear *surge.Debt
+// begin adds a replica, with retries where they may help, while the pod is there. No replica and no
+// error: the pod needs no surge now. With an error, a replica is one that may be there.
+func (s *session) begin(p drain.Pod, going <-chan struct{}) (extra *surge.ExtraReplica, err error) {
+	var unclear *surge.ExtraReplica
 	var refused, failing workflow.Refusal
 	for {
-		debt, err = s.tryBegin(p)
+		extra, err = s.tryBegin(p)
 		if err == nil {
-			return debt, nil
+			return extra, nil
 		}
 		now, pause, final := s.d.config.Now(), surgeRetry, false
 		waits := drain.Replacement{Why: document.Cut(err.Error(), 200)}
@@ -164,7 +164,7 @@ func (s *session) begin(p drain.Pod, going <-chan struct{}) (debt *surge.Debt, e
 				pause = refused.VerdictAt(now).Sub(now)
 			}
 		} else {
-			unclear, refused = cmp.Or(debt, unclear), workflow.Refusal{}
+			unclear, refused = cmp.Or(extra, unclear), workflow.Refusal{}
 			failing, waits.Behind = failing.Again(now) // a drain does not count as moving, nor do other pods wait, for long
 			waits.Remedy = "wait; if it lasts, look at its Deployment"
 		}
@@ -185,22 +185,22 @@ func (s *session) begin(p drain.Pod, going <-chan struct{}) (debt *surge.Debt, e
 // elsewhere is why a pod waits for a replacement: a Deployment has one replica more at a time.
 const elsewhere = "another pod of its Deployment is being replaced"
 
-// tryBegin is one attempt. With a debt and an error, the replica may have been added.
-func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
+// tryBegin is one attempt. With a replica and an error, the replica may have been added.
+func (s *session) tryBegin(p drain.Pod) (*surge.ExtraReplica, error) {
 	dep, err := surge.DeploymentOf(s.life.ctx, s.kube(), p)
 	if err != nil {
 		return nil, surge.Denied(err, "get on replicasets and deployments")
 	}
-	debt := &surge.Debt{Namespace: dep.Namespace, Name: dep.Name}
+	extra := &surge.ExtraReplica{Namespace: dep.Namespace, Name: dep.Name}
 	record, has, err := annotations.ReadSurge(dep.Annotations)
 	switch {
 	case err != nil:
 		return nil, &surge.Cannot{Why: err.Error(), Remedy: "remove the annotation once its replicas are as they should be"}
 	case has && record.Pod == p.UID:
-		debt.Record = record
-		return debt, nil
+		extra.Record = record
+		return extra, nil
 	case has && record.Node == s.order.Node && claims(s.order.By, record):
-		return nil, s.settle(surge.Debt{Namespace: dep.Namespace, Name: dep.Name, Record: record})
+		return nil, s.settle(surge.ExtraReplica{Namespace: dep.Namespace, Name: dep.Name, Record: record})
 	case has:
 		return nil, &surge.Cannot{Why: elsewhere, Remedy: fmt.Sprintf("wait; if it lasts, look what keeps that pod on node %q", record.Node), Behind: true}
 	}
@@ -211,24 +211,24 @@ func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
 	if err := surge.MayScale(s.life.ctx, s.kube(), s.order.Manager, dep); err != nil {
 		return nil, err
 	}
-	debt.Record = annotations.Surge{Replicas: surge.Replicas(dep), Node: s.order.Node, Pod: p.UID, By: s.order.By, At: s.d.config.Now().UTC()}
-	if err := debt.Record.Check(); err != nil { // it could not be read back
+	extra.Record = annotations.Surge{Replicas: surge.Replicas(dep), Node: s.order.Node, Pod: p.UID, By: s.order.By, At: s.d.config.Now().UTC()}
+	if err := extra.Record.Check(); err != nil { // it could not be read back
 		return nil, &surge.Cannot{Why: err.Error(), Remedy: surge.NoSurge}
 	}
-	text, err := json.Marshal(debt.Record)
+	text, err := json.Marshal(extra.Record)
 	if err != nil {
 		return nil, fmt.Errorf("record of a surge: %w", err)
 	}
-	if err := surge.Scale(s.life.ctx, s.kube(), s.order.Manager, dep, debt.Record.Replicas+1, string(text)); err != nil {
-		return debt, surge.Denied(err, "patch on deployments")
+	if err := surge.Scale(s.life.ctx, s.kube(), s.order.Manager, dep, extra.Record.Replicas+1, string(text)); err != nil {
+		return extra, surge.Denied(err, "patch on deployments")
 	}
-	return debt, nil
+	return extra, nil
 }
 
-// settle is why a pod waits while its Deployment has a record of another pod of this drain. What is owed
-// for one that does not leave any more, or is gone, is given back first: nobody else may do so as long as
+// settle is why a pod waits while its Deployment has a record of another pod of this drain. What is to be removed
+// for one that does not leave any more, or is gone, is removed first: nobody else may do so as long as
 // the drain lasts, and whoever may write the Deployment may write the record.
-func (s *session) settle(d surge.Debt) error {
+func (s *session) settle(d surge.ExtraReplica) error {
 	s.d.mu.Lock()
 	p, there := s.seen.pods[d.Record.Pod]
 	_, undoing := s.surges.undoing[d.String()]
@@ -237,7 +237,7 @@ func (s *session) settle(d surge.Debt) error {
 	if leaves || undoing {
 		return errors.New(elsewhere)
 	}
-	if complete, _ := s.giveBack(d); complete {
+	if complete, _ := s.removeReplicas(d); complete {
 		return errors.New("the replica of an earlier surge was just given back")
 	}
 	s.d.mu.Lock()
@@ -252,32 +252,32 @@ func (s *session) settle(d surge.Debt) error {
 // permits no eviction. One that would not with the new replica either is an error.
 func (s *session) needsSurge(p drain.Pod, dep *appsv1.Deployment) (bool, error) {
 	s.d.mu.Lock()
-	over := drain.Of(p, s.d.ledger.in(map[string]bool{p.Namespace: true}))
+	over := drain.Of(p, s.d.budgets.in(map[string]bool{p.Namespace: true}))
 	s.d.mu.Unlock()
 	for _, b := range over {
 		if b.MaxUnavailable == "0" || b.MaxUnavailable == "0%" || b.MinAvailable == "100%" {
 			return false, &surge.Cannot{Why: "its budget " + b.Key() + " lets nobody go, however many replicas there are", Remedy: "write maxUnavailable: 1 there"}
 		}
 	}
-	return surge.Replicas(dep) == 1 || drain.Tight(p, over), nil
+	return surge.Replicas(dep) == 1 || drain.NeedsReplacement(p, over), nil
 }
 
-// giveBack removes the replicas that surges added, and says whether all of them are gone, and which
+// removeReplicas removes the replicas that surges added, and says whether all of them are gone, and which
 // Deployments somebody else changed. It gives up on those that the API server refuses for good or
 // that take longer than a minute, and leaves them to the sweep: a record, which everybody writes who
 // may write the Deployment, must not hold a drain.
 // An agent that is ending leaves them to the next, which finds the records.
-func (s *session) giveBack(owed ...surge.Debt) (complete bool, changed []string) {
+func (s *session) removeReplicas(extra ...surge.ExtraReplica) (complete bool, changed []string) {
 	ctx, cancel := context.WithTimeout(s.d.ctx, undoWithin)
 	defer cancel()
 	s.detached(func() {
-		for _, d := range owed {
+		for _, d := range extra {
 			s.surges.undoing[d.String()] = ""
 		}
 	})
 	for complete = true; ; {
-		var again, final []surge.Kept
-		kept, notes := surge.GiveBack(ctx, s.kube(), s.order.Manager, owed)
+		var again, final []surge.NotRemoved
+		kept, notes := surge.Remove(ctx, s.kube(), s.order.Manager, extra)
 		changed = append(changed, notes...)
 		for _, k := range kept {
 			if surge.Final(k.Err) {
@@ -286,13 +286,13 @@ func (s *session) giveBack(owed ...surge.Debt) (complete bool, changed []string)
 				again = append(again, k)
 			}
 		}
-		s.owing(owed, again, final)
+		s.noteRemoval(extra, again, final)
 		complete = complete && len(final) == 0
-		owed = owed[:0:0]
+		extra = extra[:0:0]
 		for _, k := range again {
-			owed = append(owed, k.Debt)
+			extra = append(extra, k.ExtraReplica)
 		}
-		if len(owed) == 0 {
+		if len(extra) == 0 {
 			return complete, changed
 		}
 		select {
@@ -300,14 +300,14 @@ func (s *session) giveBack(owed ...surge.Debt) (complete bool, changed []string)
 		case <-time.After(surgeRetry):
 		}
 		if ctx.Err() != nil {
-			s.owing(owed, nil, again)
+			s.noteRemoval(extra, nil, again)
 			return false, changed
 		}
 	}
 }
 
-// owing notes what became of debts: what is tried again, and what it gave up on.
-func (s *session) owing(tried []surge.Debt, again, gaveUp []surge.Kept) {
+// noteRemoval notes what became of replicas: what is tried again, and what it gave up on.
+func (s *session) noteRemoval(tried []surge.ExtraReplica, again, gaveUp []surge.NotRemoved) {
 	s.detached(func() {
 		for _, d := range tried {
 			delete(s.surges.undoing, d.String())
@@ -334,38 +334,38 @@ func (s *session) undoSurges() {
 	defer s.detached(func() { s.surges.open-- })
 	ctx, cancel := context.WithTimeout(s.life.ctx, requestTimeout)
 	defer cancel()
-	debts, err := surge.List(ctx, s.kube(), func(r annotations.Surge) bool { return r.Node == s.order.Node && claims(s.order.By, r) })
+	extra, err := surge.List(ctx, s.kube(), func(r annotations.Surge) bool { return r.Node == s.order.Node && claims(s.order.By, r) })
 	if err != nil { // also one that is refused: the sweep finds out whether that stays so
 		s.detached(func() { s.d.unswept[s.order.By] = true })
 	}
-	s.giveBack(slices.DeleteFunc(debts, s.owes)...)
+	s.removeReplicas(slices.DeleteFunc(extra, s.removeLater)...)
 }
 
 // claims says whether a record is of a claimant's drain. One without a name is of an older agent.
 func claims(by string, r annotations.Surge) bool { return r.By == "" || r.By == by }
 
-// owes registers what is to be undone when a pod has left.
-func (s *session) owes(d surge.Debt) bool {
+// removeLater registers what is to be undone when a pod has left.
+func (s *session) removeLater(d surge.ExtraReplica) bool {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	p, there := s.seen.pods[d.Record.Pod]
 	if there = there && p.Namespace == d.Namespace; there {
-		s.surges.owed[p.UID] = append(s.surges.owed[p.UID], d)
+		s.surges.extra[p.UID] = append(s.surges.extra[p.UID], d)
 	}
 	return there
 }
 
-// repays undoes what was registered for a pod that has left; the caller holds the lock.
-func (s *session) repays(pod string) {
-	owed := s.surges.owed[pod]
-	if owed == nil {
+// removeFor undoes what was registered for a pod that has left; the caller holds the lock.
+func (s *session) removeFor(pod string) {
+	extra := s.surges.extra[pod]
+	if extra == nil {
 		return
 	}
-	delete(s.surges.owed, pod)
+	delete(s.surges.extra, pod)
 	s.surges.open++
 	go func() {
 		defer s.detached(func() { s.surges.open-- })
-		s.giveBack(owed...)
+		s.removeReplicas(extra...)
 	}()
 }
 
@@ -380,11 +380,11 @@ func (d *Drainer) Unswept() []string {
 // Sweep removes the replicas of surges whose drain no longer exists. A refusal (403) with nothing
 // left says that, if it stays, the account has made no surge.
 func (d *Drainer) Sweep(ctx context.Context, clients executors.Clients, manager, by string, busy func(node string) bool) (left int, err error) {
-	debts, err := surge.List(ctx, clients.Kube, func(r annotations.Surge) bool { return claims(by, r) })
+	extra, err := surge.List(ctx, clients.Kube, func(r annotations.Surge) bool { return claims(by, r) })
 	if err != nil {
 		return 0, fmt.Errorf("list the Deployments that surge: %w", err)
 	}
-	debts = slices.DeleteFunc(debts, func(o surge.Debt) bool {
+	extra = slices.DeleteFunc(extra, func(o surge.ExtraReplica) bool {
 		waits := busy(o.Record.Node) || d.drains(o.Record.Node, by)
 		if waits {
 			left++
@@ -392,13 +392,13 @@ func (d *Drainer) Sweep(ctx context.Context, clients executors.Clients, manager,
 		return waits
 	})
 	var failed []error
-	kept, _ := surge.GiveBack(ctx, clients.Kube, manager, debts)
+	kept, _ := surge.Remove(ctx, clients.Kube, manager, extra)
 	for _, k := range kept {
 		if k.Record.By != "" || !apierrors.IsForbidden(k.Err) { // who may not change one without a name has not made it
 			left++
 		}
 		if len(failed) < mostBlocks {
-			failed = append(failed, fmt.Errorf("give back the replica that a surge added to %s: %w", k.Debt, k.Err))
+			failed = append(failed, fmt.Errorf("give back the replica that a surge added to %s: %w", k.ExtraReplica, k.Err))
 		}
 	}
 	return left, errors.Join(failed...)
@@ -414,19 +414,19 @@ func (d *Drainer) drains(node, by string) bool {
 
 // awaitReplacement notes whether enough pods are Ready without the one that leaves, at least one of
 // them elsewhere, until that one goes or the drain ends. It returns why there was none for too long.
-func (s *session) awaitReplacement(p drain.Pod, debt surge.Debt, going <-chan struct{}) string {
+func (s *session) awaitReplacement(p drain.Pod, extra surge.ExtraReplica, going <-chan struct{}) string {
 	ctx, cancel := context.WithCancel(s.life.ctx)
 	defer cancel()
 	changed := make(chan map[string]surge.Sibling, 1)
-	go debt.Follow(ctx, s.kube(), changed)
-	rest := max(surgeLook, time.Until(debt.Record.At.Add(s.d.config.SurgeFor))) // an agent that has just begun has not seen it yet
+	go extra.Follow(ctx, s.kube(), changed)
+	rest := max(surgeLook, time.Until(extra.Record.At.Add(s.d.config.SurgeFor))) // an agent that has just begun has not seen it yet
 	timer := time.NewTimer(min(s.d.config.SurgeFor, rest))
 	defer timer.Stop()
 	last, ready := "it was not made", false
 	for {
 		select {
 		case pods := <-changed:
-			enough, why := surge.Replaced(pods, p.UID, s.order.Node, int(debt.Record.Replicas))
+			enough, why := surge.Replaced(pods, p.UID, s.order.Node, int(extra.Record.Replicas))
 			last = cmp.Or(why, last)
 			switch {
 			case enough && !ready:

@@ -194,25 +194,25 @@ func TestClaimsOnABudget(t *testing.T) {
 	pod := drain.Pod{UID: "u", Name: "web-1"}
 	for _, c := range []struct {
 		name string
-		then func(*ledger)
+		then func(*budgetCache)
 		at   time.Time
 		room int
 	}{
-		{"an eviction takes of it at once", func(*ledger) {}, at, 1},
-		{"a budget that names the pod has counted it", func(l *ledger) { l.set(web(6, 1, "web-1")) }, at, 1},
-		{"a budget that names another has not", func(l *ledger) { l.set(web(6, 2, "web-2")) }, at, 1},
-		{"one that was written after the deletion has counted it", func(l *ledger) { l.deleted("u", 7); l.set(web(8, 2)) }, at, 2},
-		{"one that was written before the deletion has not", func(l *ledger) { l.deleted("u", 7); l.set(web(6, 2)) }, at, 1},
-		{"and the deletion that comes later shows it, too", func(l *ledger) { l.set(web(9, 2)); l.deleted("u", 7) }, at, 2},
-		{"only the first deletion counts", func(l *ledger) { l.deleted("u", 7); l.deleted("u", 9); l.set(web(8, 2)) }, at, 2},
-		{"a refused one is given back", func(l *ledger) { l.unclaim("u") }, at, 2},
-		{"a refusal of another gives nothing back", func(l *ledger) { l.unclaim("v") }, at, 1},
-		{"one that is never seen is forgotten after two minutes", func(*ledger) {}, at.Add(claimLife + time.Second), 2},
-		{"and not before", func(*ledger) {}, at.Add(claimLife), 1},
-		{"a budget that is gone has no claims", func(l *ledger) { l.remove("shop", key); l.set(web(9, 2)) }, at, 2},
+		{"an eviction takes of it at once", func(*budgetCache) {}, at, 1},
+		{"a budget that names the pod has counted it", func(l *budgetCache) { l.set(web(6, 1, "web-1")) }, at, 1},
+		{"a budget that names another has not", func(l *budgetCache) { l.set(web(6, 2, "web-2")) }, at, 1},
+		{"one that was written after the deletion has counted it", func(l *budgetCache) { l.deleted("u", 7); l.set(web(8, 2)) }, at, 2},
+		{"one that was written before the deletion has not", func(l *budgetCache) { l.deleted("u", 7); l.set(web(6, 2)) }, at, 1},
+		{"and the deletion that comes later shows it, too", func(l *budgetCache) { l.set(web(9, 2)); l.deleted("u", 7) }, at, 2},
+		{"only the first deletion counts", func(l *budgetCache) { l.deleted("u", 7); l.deleted("u", 9); l.set(web(8, 2)) }, at, 2},
+		{"a refused one is given back", func(l *budgetCache) { l.unclaim("u") }, at, 2},
+		{"a refusal of another gives nothing back", func(l *budgetCache) { l.unclaim("v") }, at, 1},
+		{"one that is never seen is forgotten after two minutes", func(*budgetCache) {}, at.Add(claimLife + time.Second), 2},
+		{"and not before", func(*budgetCache) {}, at.Add(claimLife), 1},
+		{"a budget that is gone has no claims", func(l *budgetCache) { l.remove("shop", key); l.set(web(9, 2)) }, at, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := newLedger()
+			l := newBudgetCache()
 			l.set(web(5, 2))
 			l.claim(key, pod, at)
 			c.then(&l)
@@ -247,13 +247,13 @@ func TestEvictionsWhosePodsWentWhileNobodyWatched(t *testing.T) {
 			s := newSession(New(t.Context(), Config{}), executors.DrainOrder{Node: "a"})
 			defer s.life.cancel()
 			web := drain.Budget{Namespace: "shop", Name: "web", Version: 5, Allowed: 1}
-			s.d.ledger.set(web)
+			s.d.budgets.set(web)
 			s.replaced([]drain.Pod{stays, gone})
-			s.d.ledger.claim(web.Key(), gone, time.Now())
+			s.d.budgets.claim(web.Key(), gone, time.Now())
 			web.Version = c.budget
-			s.d.ledger.set(web)
+			s.d.budgets.set(web)
 			s.replaced(c.listed)
-			if room := s.d.ledger.room(s, []drain.Budget{web}, time.Now())[web.Key()]; room != c.room {
+			if room := s.d.budgets.room(s, []drain.Budget{web}, time.Now())[web.Key()]; room != c.room {
 				t.Errorf("room for %d, want %d", room, c.room)
 			}
 		})
@@ -263,7 +263,7 @@ func TestEvictionsWhosePodsWentWhileNobodyWatched(t *testing.T) {
 // Who waits for room keeps its place, and those behind are woken when it wants less.
 func TestRoomIsForThoseWhoCameFirst(t *testing.T) {
 	const key = "shop/web"
-	l, s := newLedger(), lined("a", "b", "c")
+	l, s := newBudgetCache(), lined("a", "b", "c")
 	l.set(drain.Budget{Namespace: "shop", Name: "web", Allowed: 3})
 	rooms := func(want ...int) {
 		t.Helper()

@@ -13,7 +13,7 @@ import (
 
 func podsOn(kube kube.Interface, node string, heard func(error)) follow.Source[*corev1.PodList] {
 	return follow.Source[*corev1.PodList]{
-		List: kube.CoreV1().Pods("").List, Watch: kube.CoreV1().Pods("").Watch, Heard: heard,
+		List: kube.CoreV1().Pods("").List, Watch: kube.CoreV1().Pods("").Watch, OnAnswer: heard,
 		Trim: func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
 		},
@@ -22,10 +22,10 @@ func podsOn(kube kube.Interface, node string, heard func(error)) follow.Source[*
 
 func allBudgets(kube kube.Interface, heard func(error)) follow.Source[*policyv1.PodDisruptionBudgetList] {
 	in := kube.PolicyV1().PodDisruptionBudgets("")
-	return follow.Source[*policyv1.PodDisruptionBudgetList]{List: in.List, Watch: in.Watch, Heard: heard, Trim: func(*metav1.ListOptions) {}}
+	return follow.Source[*policyv1.PodDisruptionBudgetList]{List: in.List, Watch: in.Watch, OnAnswer: heard, Trim: func(*metav1.ListOptions) {}}
 }
 
 func allAttachments(kube kube.Interface, heard func(error)) follow.Source[*storagev1.VolumeAttachmentList] {
 	in := kube.StorageV1().VolumeAttachments()
-	return follow.Source[*storagev1.VolumeAttachmentList]{List: in.List, Watch: in.Watch, Heard: heard, Small: true, Trim: func(*metav1.ListOptions) {}}
+	return follow.Source[*storagev1.VolumeAttachmentList]{List: in.List, Watch: in.Watch, OnAnswer: heard, Small: true, Trim: func(*metav1.ListOptions) {}}
 }

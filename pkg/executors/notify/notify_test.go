@@ -242,7 +242,7 @@ func TestASinkThatDoesNotTakeIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := New()
-			n.sender.patience = 300 * time.Millisecond
+			n.sender.timeout = 300 * time.Millisecond
 			call := callFor(&plan.NotificationProperties{Message: "hello", Sinks: []string{"ops"}}, map[string]string{"ops": c.url})
 			out := run(t, n, &call)
 			if out.State != executors.Failed || out.Permanent || !strings.Contains(out.Message, "sink ops: ") || !strings.Contains(out.Message, c.says) {
@@ -262,7 +262,7 @@ func TestASinkThatNeverAnswersKeepsNobodyElseWaiting(t *testing.T) {
 	hang := newDesk(t, func(_ nethttp.ResponseWriter, r *nethttp.Request) { <-r.Context().Done() })
 	well := newDesk(t, nil)
 	n := New()
-	n.sender.patience = 50 * time.Millisecond
+	n.sender.timeout = 50 * time.Millisecond
 	for i := range atOnce + 2 {
 		call := callFor(&plan.NotificationProperties{Message: "hello", Sinks: []string{"bad", "good"}}, map[string]string{"bad": hang.sink("/"), "good": well.sink("/")})
 		out := run(t, n, &call)
@@ -287,7 +287,7 @@ func TestNoStepTakesThePlacesOfTheAgentsOwnMessages(t *testing.T) {
 		}
 	})
 	n := New()
-	patience := n.sender.patience
+	timeout := n.sender.timeout
 	send := func(own bool) executors.Outcome {
 		call := callFor(&plan.NotificationProperties{Message: "hello", Sinks: []string{"ops"}}, map[string]string{"ops": desk.sink("/")})
 		call.Own = own
@@ -296,7 +296,7 @@ func TestNoStepTakesThePlacesOfTheAgentsOwnMessages(t *testing.T) {
 	fillsUp := func(own bool) {
 		t.Helper()
 		hangs.Store(true)
-		n.sender.patience = 100 * time.Millisecond
+		n.sender.timeout = 100 * time.Millisecond
 		for i := range atOnce + 1 {
 			want := map[bool]string{true: "no answer within", false: "has not answered 4 earlier messages"}[i < atOnce]
 			if out := send(own); out.State != executors.Failed || !strings.Contains(out.Message, want) {
@@ -304,7 +304,7 @@ func TestNoStepTakesThePlacesOfTheAgentsOwnMessages(t *testing.T) {
 			}
 		}
 		hangs.Store(false)
-		n.sender.patience = patience
+		n.sender.timeout = timeout
 	}
 	fillsUp(false)
 	for range 2 * atOnce {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// patience is the limit for one sink, from its lookup to its answer.
-	patience = 30 * time.Second
+	// sinkTimeout is the limit for one sink, from its lookup to its answer.
+	sinkTimeout = 30 * time.Second
 	// atOnce is how many messages of steps to one sink may be in flight, and as many of the agent's
 	// own beside them. shoutrrr takes no context, so a message that we gave up on goes on in the
 	// background: this many may pile up before a sink that never answers is left alone.
@@ -27,9 +27,9 @@ const (
 
 // sender sends one message to one sink, and returns in time whatever the sink does.
 type sender struct {
-	patience time.Duration
-	mu       sync.Mutex
-	lines    map[lineKey]*line // sinks with messages in flight
+	timeout time.Duration
+	mu      sync.Mutex
+	lines   map[lineKey]*line // sinks with messages in flight
 }
 
 // lineKey tells the agent's own messages to a sink from those of steps: no step can delay what the
@@ -46,12 +46,12 @@ type line struct {
 	givenUp int // in flight, but no longer waited for
 }
 
-func newSender() *sender { return &sender{lines: map[lineKey]*line{}, patience: patience} }
+func newSender() *sender { return &sender{lines: map[lineKey]*line{}, timeout: sinkTimeout} }
 
 // send sends to one sink, if the fence permits: the library dials by itself. Its errors contain
 // nothing of the URL.
 func (s *sender) send(ctx context.Context, fence func() error, rawURL string, m message) error {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	one, err := s.enter(ctx, lineKey{rawURL, m.origin == agentOrigin})
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *sender) send(ctx context.Context, fence func() error, rawURL string, m 
 		return hidden(err, rawURL)
 	case <-ctx.Done():
 		one.giveUp()
-		return fmt.Errorf("no answer within %s", s.patience)
+		return fmt.Errorf("no answer within %s", s.timeout)
 	}
 }
 

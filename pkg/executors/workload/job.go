@@ -199,11 +199,11 @@ func unsettled(ctx context.Context, call executors.Call, job *batchv1.Job, reque
 			ended = c.LastTransitionTime.Time
 		}
 	}
-	patience := workflow.RefusalPatience
+	limit := workflow.RefusalTimeout
 	if ttl := job.Spec.TTLSecondsAfterFinished; ttl != nil { // before the Job is cleaned up
-		patience = min(patience, time.Duration(*ttl)*time.Second/2)
+		limit = min(limit, time.Duration(*ttl)*time.Second/2)
 	}
-	if call.Now.Sub(ended) > patience {
+	if call.Now.Sub(ended) > limit {
 		return false
 	}
 	switch executors.RefusalOf(request.Err, call.User()) {

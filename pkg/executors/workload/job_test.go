@@ -114,7 +114,7 @@ func TestALogThatAStartingAPIServerRefusesIsReadLater(t *testing.T) {
 		"it is allowed by now":             {func(*authorizationv1.ResourceAttributes) bool { return true }, "shop:maint-runner", time.Second, nil, true},
 		"the agent may not act as anybody": {func(*authorizationv1.ResourceAttributes) bool { return false }, "maint-system:maint-agent", time.Second, nil, true},
 		"it has been so for long":          {func(*authorizationv1.ResourceAttributes) bool { return false }, "shop:maint-runner", time.Minute, nil, false},
-		"it has been so until now":         {func(*authorizationv1.ResourceAttributes) bool { return false }, "shop:maint-runner", workflow.RefusalPatience, nil, true},
+		"it has been so until now":         {func(*authorizationv1.ResourceAttributes) bool { return false }, "shop:maint-runner", workflow.RefusalTimeout, nil, true},
 		"the Job goes soon":                {func(*authorizationv1.ResourceAttributes) bool { return false }, "shop:maint-runner", 15 * time.Second, &ttl, false},
 	} {
 		t.Run(name, func(t *testing.T) {

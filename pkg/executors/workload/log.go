@@ -20,17 +20,17 @@ import (
 // How much of a log is read and kept, and how long a kubelet may take: the log is optional, and
 // must not hold up the run.
 const (
-	keptLog     = 4 << 10
-	readLog     = 1 << 20
-	readLines   = int64(500)
-	logPatience = 5 * time.Second
+	keptLog    = 4 << 10
+	readLog    = 1 << 20
+	readLines  = int64(500)
+	logTimeout = 5 * time.Second
 )
 
 var errNoPod = errors.New("its pods are gone") //nolint:gochecknoglobals // a sentinel
 
 // logTail is the end of the newest pod's log.
 func logTail(ctx context.Context, call executors.Call, job *batchv1.Job) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, logPatience)
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
 	pods := call.Clients.Kube.CoreV1().Pods(job.Namespace)
 	podAction := api.Action{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespace: job.Namespace}

@@ -109,7 +109,7 @@ func (f *follower[O, L, V]) watched(ctx context.Context) error {
 		}
 	}
 	err := f.watch(ctx)
-	f.from.Heard(err)
+	f.from.OnAnswer(err)
 	return err
 }
 
@@ -133,7 +133,7 @@ func (f *follower[O, L, V]) listed(ctx context.Context) error {
 		}
 		return kept.add(f.to.Key(v), v)
 	})
-	f.from.Heard(err)
+	f.from.OnAnswer(err)
 	if err != nil {
 		return err
 	}
@@ -157,11 +157,11 @@ func (f *follower[O, L, V]) streamed(ctx context.Context) (began bool, err error
 	if err != nil {
 		return false, err
 	}
-	f.from.Heard(nil)
+	f.from.OnAnswer(nil)
 	f.to.Replaced(all)
 	f.version, f.kept = version, newWeights(false)
 	err = f.changes(ctx, w)
-	f.from.Heard(err)
+	f.from.OnAnswer(err)
 	return true, err
 }
 
@@ -218,7 +218,7 @@ func (f *follower[O, L, V]) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.from.Heard(nil)
+	f.from.OnAnswer(nil)
 	told := doubted(w, silence)
 	defer told.Stop()
 	err = f.changes(ctx, told)

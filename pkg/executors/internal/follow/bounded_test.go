@@ -76,7 +76,7 @@ func TestLargeBudgetsOfATenantTakeTheMemoryOfAPage(t *testing.T) {
 				}
 				return changes, nil
 			},
-			Trim: func(*metav1.ListOptions) {}, Heard: func(err error) {
+			Trim: func(*metav1.ListOptions) {}, OnAnswer: func(err error) {
 				if err != nil {
 					t.Error(err)
 				}
@@ -323,7 +323,7 @@ func (p *played) source() Source[*policyv1.PodDisruptionBudgetList] {
 			p.opened = append(p.opened, watch.NewFake())
 			return p.opened[len(p.opened)-1], nil
 		},
-		Trim: func(*metav1.ListOptions) {}, Heard: p.hear,
+		Trim: func(*metav1.ListOptions) {}, OnAnswer: p.hear,
 	}
 }
 

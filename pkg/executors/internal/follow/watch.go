@@ -15,11 +15,11 @@ import (
 
 // Source is where objects are read.
 type Source[L runtime.Object] struct {
-	List  func(ctx context.Context, o metav1.ListOptions) (L, error)
-	Watch func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
-	Trim  func(*metav1.ListOptions)
-	Heard func(error) // told of every answer, nil for a good one
-	Small bool        // no tenant writes these objects
+	List     func(ctx context.Context, o metav1.ListOptions) (L, error)
+	Watch    func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+	Trim     func(*metav1.ListOptions)
+	OnAnswer func(error) // told of every answer, nil for a good one
+	Small    bool        // no tenant writes these objects
 }
 
 // How long to wait before asking an API server that is away again (a guess: an outage is noticed
@@ -39,17 +39,17 @@ type doubtedWatch struct {
 	silent  atomic.Bool // it was doubted
 }
 
-func doubted(w watch.Interface, patience time.Duration) *doubtedWatch {
+func doubted(w watch.Interface, silent time.Duration) *doubtedWatch {
 	d := &doubtedWatch{from: w, out: make(chan watch.Event), stopped: make(chan struct{})}
-	go d.pass(patience)
+	go d.pass(silent)
 	return d
 }
 
 // pass passes events on until the watch ends, is stopped or is doubted.
-func (d *doubtedWatch) pass(patience time.Duration) {
+func (d *doubtedWatch) pass(silent time.Duration) {
 	defer close(d.out)
 	defer d.from.Stop()
-	quiet := time.NewTimer(patience)
+	quiet := time.NewTimer(silent)
 	defer quiet.Stop()
 	for {
 		select {
@@ -67,7 +67,7 @@ func (d *doubtedWatch) pass(patience time.Duration) {
 			case <-d.stopped:
 				return
 			}
-			quiet.Reset(patience)
+			quiet.Reset(silent)
 		}
 	}
 }

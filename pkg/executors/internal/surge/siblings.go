@@ -48,7 +48,7 @@ func Replaced(pods map[string]Sibling, leaving, node string, wanted int) (enough
 
 // Follow sends the pods of the Deployment, by uid, whenever they change, until ctx ends. The channel
 // has room for one: only the last is of interest.
-func (d Debt) Follow(ctx context.Context, clients kube.Interface, changed chan map[string]Sibling) {
+func (d ExtraReplica) Follow(ctx context.Context, clients kube.Interface, changed chan map[string]Sibling) {
 	send := func(pods map[string]Sibling) {
 		select {
 		case <-changed: // replace what nobody has received
@@ -73,7 +73,7 @@ func podsOf(clients kube.Interface, dep *appsv1.Deployment) follow.Source[*corev
 	selector := metav1.FormatLabelSelector(dep.Spec.Selector)
 	in := clients.CoreV1().Pods(dep.Namespace)
 	return follow.Source[*corev1.PodList]{
-		List: in.List, Watch: in.Watch, Heard: func(error) {}, Trim: func(o *metav1.ListOptions) { o.LabelSelector = selector },
+		List: in.List, Watch: in.Watch, OnAnswer: func(error) {}, Trim: func(o *metav1.ListOptions) { o.LabelSelector = selector },
 	}
 }
 

@@ -89,26 +89,26 @@ func Scale(ctx context.Context, kube kube.Interface, manager string, dep *appsv1
 	return err
 }
 
-// Debt is a replica that is to be removed from a Deployment, as its record says.
-type Debt struct {
+// ExtraReplica is a replica that is to be removed from a Deployment, as its record says.
+type ExtraReplica struct {
 	Namespace, Name string
 	Record          annotations.Surge
 }
 
 // String names the Deployment.
-func (d Debt) String() string { return "Deployment " + d.Namespace + "/" + d.Name }
+func (d ExtraReplica) String() string { return "Deployment " + d.Namespace + "/" + d.Name }
 
-// Kept is a debt that stays, and why.
-type Kept struct {
-	Debt
+// NotRemoved is a replica that stays, and why.
+type NotRemoved struct {
+	ExtraReplica
 	Err error
 }
 
-// List finds the debts that are wanted. They come one of each namespace after the other, so that
+// List finds the extra replicas that are wanted. They come one of each namespace after the other, so that
 // no namespace is ahead of the others with all that it has.
-func List(ctx context.Context, clients kube.Interface, wanted func(annotations.Surge) bool) ([]Debt, error) {
+func List(ctx context.Context, clients kube.Interface, wanted func(annotations.Surge) bool) ([]ExtraReplica, error) {
 	var namespaces []string
-	of := map[string][]Debt{}
+	of := map[string][]ExtraReplica{}
 	err := kube.EachOf(ctx, clients.AppsV1().Deployments("").List, annotations.LabelSurging, func(dep *appsv1.Deployment) error {
 		record, has, err := annotations.ReadSurge(dep.Annotations)
 		if err != nil || !has || !wanted(record) {
@@ -117,35 +117,35 @@ func List(ctx context.Context, clients kube.Interface, wanted func(annotations.S
 		if of[dep.Namespace] == nil {
 			namespaces = append(namespaces, dep.Namespace)
 		}
-		of[dep.Namespace] = append(of[dep.Namespace], Debt{Namespace: dep.Namespace, Name: dep.Name, Record: record})
+		of[dep.Namespace] = append(of[dep.Namespace], ExtraReplica{Namespace: dep.Namespace, Name: dep.Name, Record: record})
 		return nil
 	})
-	var debts []Debt
+	var extra []ExtraReplica
 	for turn, some := 0, true; some; turn++ {
 		some = false
 		for _, namespace := range namespaces {
-			if owed := of[namespace]; turn < len(owed) {
-				debts, some = append(debts, owed[turn]), true
+			if list := of[namespace]; turn < len(list) {
+				extra, some = append(extra, list[turn]), true
 			}
 		}
 	}
-	return debts, err
+	return extra, err
 }
 
-// GiveBack tries once to remove each of the replicas, and returns those that stay. Of Deployments that
+// Remove tries once to remove each of the replicas, and returns those that stay. Of Deployments that
 // somebody else changed it says how they are: that is theirs.
-func GiveBack(ctx context.Context, kube kube.Interface, manager string, debts []Debt) (kept []Kept, changed []string) {
-	errs, notes := make([]error, len(debts)), make([]string, len(debts))
+func Remove(ctx context.Context, kube kube.Interface, manager string, extra []ExtraReplica) (kept []NotRemoved, changed []string) {
+	errs, notes := make([]error, len(extra)), make([]string, len(extra))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
-	for i, d := range debts {
-		group.Go(func() error { notes[i], errs[i] = d.giveBack(ctx, kube, manager); return nil })
+	for i, d := range extra {
+		group.Go(func() error { notes[i], errs[i] = d.remove(ctx, kube, manager); return nil })
 	}
 	_ = group.Wait() // each has its own error
 	for i, err := range errs {
 		switch {
 		case err != nil:
-			kept = append(kept, Kept{debts[i], err})
+			kept = append(kept, NotRemoved{extra[i], err})
 		case notes[i] != "":
 			changed = append(changed, notes[i])
 		}
@@ -153,9 +153,9 @@ func GiveBack(ctx context.Context, kube kube.Interface, manager string, debts []
 	return kept, changed
 }
 
-// giveBack restores the previous number, unless somebody changed it since: then only the record is
+// remove restores the previous number, unless somebody changed it since: then only the record is
 // removed, and changed says how the Deployment is.
-func (d Debt) giveBack(ctx context.Context, kube kube.Interface, manager string) (changed string, err error) {
+func (d ExtraReplica) remove(ctx context.Context, kube kube.Interface, manager string) (changed string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, undoFor)
 	defer cancel()
 	dep, err := kube.AppsV1().Deployments(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})

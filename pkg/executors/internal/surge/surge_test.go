@@ -16,7 +16,7 @@ import (
 )
 
 // A namespace with many records keeps the others waiting for one of them.
-func TestDebtsComeOneOfEachNamespaceAfterTheOther(t *testing.T) {
+func TestExtraReplicasComeOneOfEachNamespaceAfterTheOther(t *testing.T) {
 	cluster := agenttest.New(t)
 	for _, d := range []struct{ namespace, name, record string }{
 		{"a", "one", `{"replicas":1,"node":"n","pod":"x"}`},
@@ -32,16 +32,16 @@ func TestDebtsComeOneOfEachNamespaceAfterTheOther(t *testing.T) {
 			Annotations: map[string]string{annotations.StatusSurge: d.record},
 		}})
 	}
-	debts, err := surge.List(t.Context(), cluster.Clients().Kube, func(r annotations.Surge) bool { return r.Node == "n" })
+	extra, err := surge.List(t.Context(), cluster.Clients().Kube, func(r annotations.Surge) bool { return r.Node == "n" })
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, d := range debts {
+	for _, d := range extra {
 		got = append(got, d.Namespace)
 	}
 	if want := []string{"a", "b", "d", "a", "a"}; !slices.Equal(got, want) {
-		t.Errorf("%v: %q", debts, got)
+		t.Errorf("%v: %q", extra, got)
 	}
 }
 

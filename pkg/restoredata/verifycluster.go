@@ -6,10 +6,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// Found is the record with the address at which its cluster is now. A kubeconfig that was replaced
+// VerifyCluster is the record with the address at which its cluster is now. A kubeconfig that was replaced
 // may lead to another cluster, where all that sleeps would seem to be gone and whatever runs would
 // be put to sleep. What tells is the uid of something that sleeps: failure says that none was found.
-func Found(r hibernate.Record, address string, seen []hibernate.Observation) (out hibernate.Record, failure string) {
+func VerifyCluster(r hibernate.Record, address string, seen []hibernate.Observation) (out hibernate.Record, failure string) {
 	if address == r.Snapshot.Address || len(r.Resources) == 0 {
 		r.Snapshot.Address = address
 		return r, ""

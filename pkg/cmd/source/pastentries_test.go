@@ -67,8 +67,8 @@ func TestTheCalendarSaysWhatCannotBeReadOfThePast(t *testing.T) {
 	}{
 		"none":                      {nil, "the agent has not looked at it", false},
 		"one that forgot it":        {[]*corev1.ConfigMap{book()}, "how it ended is not kept", false},
-		"one that is cut short":     {[]*corev1.ConfigMap{cmdtest.Torn(book())}, "how it ended cannot be read", true},
-		"an archive that is":        {[]*corev1.ConfigMap{book(), cmdtest.Torn(archive)}, "how it ended cannot be read", true},
+		"one that is cut short":     {[]*corev1.ConfigMap{cmdtest.CutShort(book())}, "how it ended cannot be read", true},
+		"an archive that is":        {[]*corev1.ConfigMap{book(), cmdtest.CutShort(archive)}, "how it ended cannot be read", true},
 		"one without its signature": {[]*corev1.ConfigMap{cmdtest.Unsigned(book())}, "how it ended is not kept", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
-// Answers are what the API server says when it is asked for a policy. An older one does not serve
+// ReadAccess is whether the API server lets a policy be read, by its answers. An older one does not serve
 // the kind, and an agent may lack the right; but one that starts refuses everybody for a while, and
 // what a policy enforces stays enforced meanwhile.
-type Answers struct {
+type ReadAccess struct {
 	Now func() time.Time
 
 	refused  workflow.Refusal
@@ -20,18 +20,18 @@ type Answers struct {
 	served   bool // it was read once
 }
 
-// News is what an answer changes.
-type News int
+// Change is what an answer changes.
+type Change int
 
 // What an answer can change.
 const (
-	AsBefore News = iota
-	Withheld      // it cannot be read: it enforces nothing, as far as can be known
-	Back          // it can be read again
+	Unchanged Change = iota
+	Denied           // it cannot be read: it enforces nothing, as far as can be known
+	Restored         // it can be read again
 )
 
-// Heard takes in an answer; an error that says neither is an API server that is away.
-func (a *Answers) Heard(err error) News {
+// Observe takes in an answer; an error that says neither is an API server that is away.
+func (a *ReadAccess) Observe(err error) Change {
 	was := a.withheld
 	switch {
 	case err == nil:
@@ -43,9 +43,9 @@ func (a *Answers) Heard(err error) News {
 	}
 	switch {
 	case a.withheld && !was:
-		return Withheld
+		return Denied
 	case was && !a.withheld:
-		return Back
+		return Restored
 	}
-	return AsBefore
+	return Unchanged
 }

@@ -26,10 +26,10 @@ func Read(text string) []metav1.Condition {
 // clockMargin is how exactly two clocks are compared: the API server tells its own in whole seconds.
 const clockMargin = 2 * time.Second
 
-// BroughtAlong says whether all that a status says, by its conditions, is older than the object on
+// IsCopied says whether all that a status says, by its conditions, is older than the object on
 // which it stands: it was copied with that, or came back from a backup. The object was made by the API
 // server's clock, which is ahead of the agent's, by which the conditions are.
-func BroughtAlong(conditions string, created time.Time, ahead time.Duration) bool {
+func IsCopied(conditions string, created time.Time, ahead time.Duration) bool {
 	said := Read(conditions)
 	if ahead > 0 {
 		created = created.Add(-ahead - clockMargin)

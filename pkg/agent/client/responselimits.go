@@ -46,15 +46,15 @@ const (
 type answers struct {
 	foreign                bool
 	most                   int64 // weight of one
-	passes, others, events *places
+	passes, others, events *tenantSemaphore
 }
 
 func newAnswers(foreign bool) *answers {
 	if foreign {
-		few := func() *places { return newPlaces(heavyAbroad, 1) }
+		few := func() *tenantSemaphore { return newTenantSemaphore(heavyAbroad, 1) }
 		return &answers{foreign: true, most: maxAbroad, passes: few(), others: few(), events: few()}
 	}
-	of := func(n int) *places { return newPlaces(n, n) }
+	of := func(n int) *tenantSemaphore { return newTenantSemaphore(n, n) }
 	return &answers{most: maxAnswer, passes: of(heavyHome), others: of(heavyHome), events: of(heavyEvents)}
 }
 
@@ -63,14 +63,14 @@ func newAnswers(foreign bool) *answers {
 type pass struct {
 	tenant string
 	mu     sync.Mutex
-	held   map[*places]func() // gives the place back
+	held   map[*tenantSemaphore]func() // gives the place back
 	ended  bool
 }
 
 // WithPass is the context of a pass of a step of a tenant; end gives back what the pass has
 // taken.
 func WithPass(ctx context.Context, tenant string) (inner context.Context, end func()) {
-	p := &pass{tenant: tenant, held: map[*places]func(){}}
+	p := &pass{tenant: tenant, held: map[*tenantSemaphore]func(){}}
 	return executors.WithReservation(ctx, p), p.end
 }
 
@@ -103,7 +103,7 @@ func (p *pass) Holds() bool {
 
 // enter takes one of the places for the pass, unless it has one. Steps of a pass that read
 // side by side wait for each other here, no longer than their requests may take.
-func (p *pass) enter(ctx context.Context, from *places) error {
+func (p *pass) enter(ctx context.Context, from *tenantSemaphore) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.held[from] != nil || p.ended {
@@ -286,7 +286,7 @@ type reading struct {
 var errSlow = errors.New("the API server took too long to send its whole answer, and was not waited for any longer") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // enter takes a place, where it has none. What a pass reads takes one of those of passes.
-func (r *reading) enter(in *places) error {
+func (r *reading) enter(in *tenantSemaphore) error {
 	r.mu.Lock()
 	has := r.leave != nil
 	r.mu.Unlock()

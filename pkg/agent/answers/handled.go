@@ -16,10 +16,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
-// TakenUp knows since which version of a plan the answers that its runs took up are gone, and which could
+// Handled knows since which version of a plan the answers that its runs took up are gone, and which could
 // not be taken away. A cache that is behind still shows the ones, and the plan bears the others: one resume
 // must not end the suspend that comes next, too.
-type TakenUp struct {
+type Handled struct {
 	mu    sync.Mutex
 	since map[types.UID]uint64
 	stays map[types.UID]map[string]string // what was said, by the annotation that says it
@@ -29,7 +29,7 @@ type TakenUp struct {
 const most = 10_000
 
 // Note takes in since which version answers are gone, by their annotations.
-func (a *TakenUp) Note(plan types.UID, since uint64, gone map[string]string) {
+func (a *Handled) Note(plan types.UID, since uint64, gone map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.since == nil || len(a.since) > most {
@@ -41,8 +41,8 @@ func (a *TakenUp) Note(plan types.UID, since uint64, gone map[string]string) {
 	}
 }
 
-// Stays takes in that answers were taken up, and could not be taken off their plan.
-func (a *TakenUp) Stays(cm *corev1.ConfigMap, answers map[string]string) {
+// NoteRemaining takes in that answers were taken up, and could not be taken off their plan.
+func (a *Handled) NoteRemaining(cm *corev1.ConfigMap, answers map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stays == nil || len(a.stays) > most {
@@ -65,14 +65,14 @@ func saidBy(cm *corev1.ConfigMap, key string) string {
 	return cm.Annotations[key] + "\n" + cm.Annotations[annotations.Actor(key)] + "\n" + cm.Annotations[annotations.Reason(key)]
 }
 
-// Left says whether a plan still bears an answer to a run that was taken up: it is still to be taken away.
-func (a *TakenUp) Left(cm *corev1.ConfigMap, run string) bool {
+// Remains says whether a plan still bears an answer to a run that was taken up: it is still to be taken away.
+func (a *Handled) Remains(cm *corev1.ConfigMap, run string) bool {
 	if cm == nil {
 		return false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for key := range a.standing(cm) {
+	for key := range a.remaining(cm) {
 		if name, _, _ := strings.Cut(cm.Annotations[key], "/"); name == run {
 			return true
 		}
@@ -80,9 +80,9 @@ func (a *TakenUp) Left(cm *corev1.ConfigMap, run string) bool {
 	return false
 }
 
-// standing are the answers that were taken up and stand there still, by their annotations. What is gone, or
+// remaining are the answers that were taken up and stand there still, by their annotations. What is gone, or
 // says something else, is forgotten.
-func (a *TakenUp) standing(cm *corev1.ConfigMap) map[string]string {
+func (a *Handled) remaining(cm *corev1.ConfigMap) map[string]string {
 	for key, said := range a.stays[cm.UID] {
 		if said != saidBy(cm, key) {
 			delete(a.stays[cm.UID], key)
@@ -94,11 +94,11 @@ func (a *TakenUp) standing(cm *corev1.ConfigMap) map[string]string {
 	return a.stays[cm.UID]
 }
 
-// Open is what a plan asks of its runs, without answers that were taken up.
-func (a *TakenUp) Open(cm *corev1.ConfigMap, in intent.Intent) intent.Intent {
+// Pending is what a plan asks of its runs, without answers that were taken up.
+func (a *Handled) Pending(cm *corev1.ConfigMap, in intent.Intent) intent.Intent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	behind, standing := informer.VersionOf(cm) < a.since[cm.UID], a.standing(cm)
+	behind, standing := informer.VersionOf(cm) < a.since[cm.UID], a.remaining(cm)
 	if !behind {
 		delete(a.since, cm.UID)
 	}

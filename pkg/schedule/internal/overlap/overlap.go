@@ -1,6 +1,6 @@
-// Package meeting finds when several sources of spans have one at the same instant, or that they
+// Package overlap finds when several sources of spans have one at the same instant, or that they
 // never do: of sources that repeat every week while clocks do not change, one week says it.
-package meeting
+package overlap
 
 import (
 	"slices"
@@ -13,7 +13,7 @@ type Source interface {
 	Contains(t int64) bool
 	Opens(t int64) int64                  // the first start of a span after t, or never
 	Closed(t int64) int64                 // the last end of a span at or before t, or the beginning
-	Calm(t int64) (start, end int64)      // a stretch around t, or beginning after it, in which they repeat; its end is after t
+	Repeats(t int64) (start, end int64)   // a stretch around t, or beginning after it, in which they repeat; its end is after t
 	Offsets(to []int64, at int64) []int64 // of its clocks at an instant, appended
 }
 
@@ -36,7 +36,7 @@ func Of(sources []Source, spend func(n int) bool) *Finder {
 // no more may be asked it is the instant that was reached: there is none before it.
 func (f *Finder) Next(t, horizon int64) int64 {
 	for t <= horizon {
-		start, end := f.calm(t)
+		start, end := f.repeats(t)
 		repeats := start <= t && (end == civil.Never || end-t >= civil.WeekSeconds)
 		offsets := f.offsets(t)
 		if repeats && f.isApart(offsets) {
@@ -67,7 +67,7 @@ func (f *Finder) Next(t, horizon int64) int64 {
 // Where no more may be asked it is the instant that was reached: there is none after it.
 func (f *Finder) Last(t, horizon int64) int64 {
 	for t >= horizon {
-		start, _ := f.calm(t)
+		start, _ := f.repeats(t)
 		repeats := start <= t && (start == civil.Beginning || t-start >= civil.WeekSeconds)
 		offsets := f.offsets(t)
 		if repeats && f.isApart(offsets) {
@@ -135,11 +135,11 @@ func (f *Finder) back(t, down int64) int64 {
 	return max(t, down)
 }
 
-// calm is what the calm stretches of all sources share.
-func (f *Finder) calm(t int64) (start, end int64) {
+// repeats is what the calm stretches of all sources share.
+func (f *Finder) repeats(t int64) (start, end int64) {
 	start, end = civil.Beginning, civil.Never
 	for _, s := range f.sources {
-		from, to := s.Calm(t)
+		from, to := s.Repeats(t)
 		start, end = max(start, from), min(end, to)
 	}
 	return start, end

@@ -77,7 +77,7 @@ func TestWhatIsPutBackOnceRunsAreOver(t *testing.T) {
 	} {
 		other := hibernate.Resource{ID: "b", UID: "2", Before: json.RawMessage(`{"replicas":1}`)}
 		was := hibernate.Record{Resources: []hibernate.Resource{res, other, res}}
-		got := Settled(was, func(string) []Step { return c.steps })
+		got := DropEndedRuns(was, func(string) []Step { return c.steps })
 		settled := res
 		settled.Before, settled.Under = json.RawMessage(c.want), c.under
 		if diff := cmp.Diff([]hibernate.Resource{settled, other, settled}, got.Resources); diff != "" {
@@ -101,7 +101,7 @@ func TestWhatARunChangesOnTheWayToSleepStaysAsItWasRecorded(t *testing.T) {
 		"a run":    {[]Step{scaled("one", threeToFive)}, `{"replicas":3}`},
 		"a person": {nil, `{"replicas":5}`},
 	} {
-		got := Noted(was, was.ToSleep(seen, now), now, func(string) []Step { return c.steps })
+		got := RecordRuns(was, was.ToSleep(seen, now), now, func(string) []Step { return c.steps })
 		if before := string(got.Record.Resources[0].Before); before != c.want || len(got.Due) != 1 {
 			t.Errorf("%s: %s is recorded, and %d are due", name, before, len(got.Due))
 		}
@@ -140,7 +140,7 @@ func TestWhatIsNotedBesideWhatIsRecordedNow(t *testing.T) {
 		"recorded anew, and by no run so":    {captured(early, five), captured(now, three), captured(now, three)},
 		"recorded anew with one of its name": {[]hibernate.Resource{{ID: "a", UID: "2", Before: three, CapturedAt: early}}, captured(now, five), captured(now, five, under)},
 	} {
-		got := Noted(hibernate.Record{Resources: c.was}, hibernate.Step{Record: hibernate.Record{Resources: c.is}}, now, func(string) []Step { return []Step{scaled("one", threeToFive)} })
+		got := RecordRuns(hibernate.Record{Resources: c.was}, hibernate.Step{Record: hibernate.Record{Resources: c.is}}, now, func(string) []Step { return []Step{scaled("one", threeToFive)} })
 		if diff := cmp.Diff(c.want, got.Record.Resources); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
@@ -171,7 +171,7 @@ func TestWhatWaitsForARunBeforeItWakes(t *testing.T) {
 		before := hibernate.Record{Resources: []hibernate.Resource{c.res}}
 		due := []hibernate.Due{{Resource: hibernate.Resource{ID: "b", UID: "1"}}, {Resource: hibernate.Resource{ID: "a", UID: "2"}}, {Resource: hibernate.Resource{ID: "a", UID: "1"}}}
 		step := hibernate.Step{Record: hibernate.Record{Resources: []hibernate.Resource{{ID: "a", UID: "1", WokenAt: &woken}}}, Due: slices.Clone(due), Done: true}
-		got, said := Waiting(before, step, c.seen, func(uid string) []Step {
+		got, said := WaitForRuns(before, step, c.seen, func(uid string) []Step {
 			if !c.held || uid != "1" {
 				return nil
 			}
@@ -198,14 +198,14 @@ func TestWhatTargetsSayThatWaitForRuns(t *testing.T) {
 	for _, c := range []struct{ is, waiting, want string }{
 		{"", waiting, waiting}, {"boom", waiting, waiting}, {waiting, waiting, waiting}, {waiting, "", ""}, {"boom", "", "boom"}, {"", "", ""},
 	} {
-		if got := Message(c.is, c.waiting); got != c.want {
+		if got := WaitMessage(c.is, c.waiting); got != c.want {
 			t.Errorf("%q, and now %q: it says %q, want %q", c.is, c.waiting, got, c.want)
 		}
 	}
 	records := []hibernate.Record{
 		{Target: "apps", Operation: hibernate.Wake, Message: waiting}, {Target: "db", Operation: hibernate.Wake, Message: "boom"}, {Target: "jobs", Operation: hibernate.Shutdown, Message: waiting},
 	}
-	if got := Waits(records); got != "; apps "+waiting {
+	if got := WaitMessages(records); got != "; apps "+waiting {
 		t.Errorf("the plan adds %q", got)
 	}
 }
@@ -224,7 +224,7 @@ func TestSinceWhenWhatIsDueIsWaitedFor(t *testing.T) {
 		"since the last of it was told to wake": {hibernate.Record{Operation: hibernate.Wake, StartedAt: at(6)}, due, *at(8)},
 		"on its way to sleep since it began":    {hibernate.Record{Operation: hibernate.Shutdown, StartedAt: at(6)}, due, *at(6)},
 	} {
-		if got := Begun(c.record, c.due); !got.Equal(c.want) {
+		if got := WaitsSince(c.record, c.due); !got.Equal(c.want) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
@@ -236,11 +236,11 @@ func TestWhySleepingTargetsCouldNotBeLookedAt(t *testing.T) {
 		"target apps could not be woken now: boom": {Target: "apps", State: hibernate.Asleep, NotBefore: &soon, Message: "boom"},
 		"": {Target: "apps", State: hibernate.Running, NotBefore: &soon, Message: "boom"},
 	} {
-		if got := Unseen(r); got != want {
+		if got := UnreadableMessage(r); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := Unseen(hibernate.Record{Target: "apps", State: hibernate.Asleep, Message: "boom"}); got != "" {
+	if got := UnreadableMessage(hibernate.Record{Target: "apps", State: hibernate.Asleep, Message: "boom"}); got != "" {
 		t.Errorf("one that was looked at: %q", got)
 	}
 }

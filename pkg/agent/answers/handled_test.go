@@ -14,7 +14,7 @@ import (
 
 func TestAnAnswerThatWasTakenUpIsHiddenUntilTheCacheShowsThatItIsGone(t *testing.T) {
 	asked := intent.Intent{Resume: intent.RunRef{Run: "a"}, Approve: intent.RunRef{Run: "b"}, Reject: intent.RunRef{Run: "c"}}
-	var taken answers.TakenUp
+	var taken answers.Handled
 	taken.Note("orders", 30, nil)
 	taken.Note("orders", 20, nil) // an earlier one, told late
 	for _, c := range []struct {
@@ -29,7 +29,7 @@ func TestAnAnswerThatWasTakenUpIsHiddenUntilTheCacheShowsThatItIsGone(t *testing
 		{"that in which it is gone", "orders", "30", true},
 		{"another answer, later", "orders", "31", true},
 	} {
-		got := taken.Open(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: c.uid, ResourceVersion: c.version}}, asked)
+		got := taken.Pending(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: c.uid, ResourceVersion: c.version}}, asked)
 		if (got.Resume.Run == "a") != c.open || (got.Approve.Run == "b") != c.open || (got.Reject.Run == "c") != c.open {
 			t.Errorf("%s: %+v", c.name, got)
 		}
@@ -53,14 +53,14 @@ func TestAnAnswerThatCouldNotBeTakenAwayIsHiddenUntilItSaysSomethingElse(t *test
 		"it is for another run":            {now: plan("c", "jane"), open: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var taken answers.TakenUp
-			taken.Stays(plan("a", "jane"), map[string]string{annotations.Resume: "a"})
+			var taken answers.Handled
+			taken.NoteRemaining(plan("a", "jane"), map[string]string{annotations.Resume: "a"})
 			if c.away {
 				taken.Note("orders", 20, map[string]string{annotations.Resume: "a"})
 			}
-			got := taken.Open(c.now, annotations.Intent(c.now.Annotations))
-			if (got.Resume.Run != "") != c.open || got.Approve.Run != "b" || taken.Left(c.now, "a") != c.left || taken.Left(c.now, "b") || taken.Left(nil, "a") {
-				t.Errorf("open is %+v; to be taken away: %t", got, taken.Left(c.now, "a"))
+			got := taken.Pending(c.now, annotations.Intent(c.now.Annotations))
+			if (got.Resume.Run != "") != c.open || got.Approve.Run != "b" || taken.Remains(c.now, "a") != c.left || taken.Remains(c.now, "b") || taken.Remains(nil, "a") {
+				t.Errorf("open is %+v; to be taken away: %t", got, taken.Remains(c.now, "a"))
 			}
 		})
 	}
@@ -70,14 +70,14 @@ func TestAnAnswerThatCouldNotBeTakenAwayIsHiddenUntilItSaysSomethingElse(t *test
 func TestAnswersToTwoRunsOfAPlanAreKeptApart(t *testing.T) {
 	plan := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "orders", ResourceVersion: "20", Annotations: map[string]string{annotations.Resume: "a", annotations.Approve: "b"}}}
 	in := annotations.Intent(plan.Annotations)
-	var taken answers.TakenUp
-	taken.Stays(plan, map[string]string{annotations.Resume: "a"})
+	var taken answers.Handled
+	taken.NoteRemaining(plan, map[string]string{annotations.Resume: "a"})
 	taken.Note("orders", 20, map[string]string{annotations.Approve: "b"})
-	if !taken.Left(plan, "a") || taken.Open(plan, in).Resume.Run != "" {
+	if !taken.Remains(plan, "a") || taken.Pending(plan, in).Resume.Run != "" {
 		t.Error("the answer to another run is forgotten with that of one")
 	}
-	taken.Stays(plan, map[string]string{annotations.Approve: "b"})
-	if got := taken.Open(plan, in); !taken.Left(plan, "a") || !taken.Left(plan, "b") || got.Resume.Run != "" || got.Approve.Run != "" {
+	taken.NoteRemaining(plan, map[string]string{annotations.Approve: "b"})
+	if got := taken.Pending(plan, in); !taken.Remains(plan, "a") || !taken.Remains(plan, "b") || got.Resume.Run != "" || got.Approve.Run != "" {
 		t.Errorf("of two that could not be taken away, open is %+v", got)
 	}
 }

@@ -28,7 +28,7 @@ func nodesOfAll(sessions []*session) string {
 }
 
 func TestTurnsUnderABudgetAreGivenInOrder(t *testing.T) {
-	l, s := newLedger(), lined("a", "b", "c")
+	l, s := newBudgetCache(), lined("a", "b", "c")
 	web := drain.Budget{Namespace: "shop", Name: "web"}
 	key, budgets := web.Key(), []drain.Budget{web}
 	wants := map[string]bool{key: true}
@@ -75,7 +75,7 @@ func TestNobodyWaitsInLineForATurnThatIsFree(t *testing.T) {
 		for i := range 12 {
 			names = append(names, fmt.Sprint(i))
 		}
-		l, all := newLedger(), lined(names...)
+		l, all := newBudgetCache(), lined(names...)
 		budgets := []drain.Budget{{Namespace: "a", Name: "a"}, {Namespace: "b", Name: "b"}}
 		left, awake := map[*session]map[string]int{}, map[*session]bool{}
 		for _, s := range all {

@@ -12,7 +12,7 @@ import (
 
 func TestWhoHasTheFewestPlacesGetsTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlaces(2, 2)
+		p := newTenantSemaphore(2, 2)
 		var mu sync.Mutex
 		took := map[string]time.Duration{}
 		began := time.Now()
@@ -54,7 +54,7 @@ func TestWhoHasTheFewestPlacesGetsTheNext(t *testing.T) {
 
 func TestWhoDoesNotWaitAnyMoreTakesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlaces(1, 1)
+		p := newTenantSemaphore(1, 1)
 		leave, err := p.acquire(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestWhoDoesNotWaitAnyMoreTakesNoPlace(t *testing.T) {
 // Who comes anew each time is known for a while, and so is who reads fast.
 func TestWhoHadAPlaceForLongComesAfterTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlaces(1, 1)
+		p := newTenantSemaphore(1, 1)
 		keep := func(tenant string, took time.Duration) {
 			leave, err := p.acquire(t.Context(), tenant)
 			if err != nil {

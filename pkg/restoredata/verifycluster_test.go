@@ -33,7 +33,7 @@ func TestWhetherARecordsClusterIsFoundAgain(t *testing.T) {
 			if c.lost {
 				want = c.recorded
 			}
-			got, failure := Found(hibernate.Record{Resources: c.resources, Snapshot: hibernate.Snapshot{Address: c.recorded}}, c.now, c.seen)
+			got, failure := VerifyCluster(hibernate.Record{Resources: c.resources, Snapshot: hibernate.Snapshot{Address: c.recorded}}, c.now, c.seen)
 			if got.Snapshot.Address != want || (failure != "") != c.lost {
 				t.Errorf("found at %q, %q", got.Snapshot.Address, failure)
 			}

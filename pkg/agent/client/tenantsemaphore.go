@@ -19,10 +19,10 @@ const (
 	mostAfter     = 10 * time.Minute // but for no longer
 )
 
-// places are a few places that tenants share. The next goes to who has the fewest of them,
+// tenantSemaphore are a few places that tenants share. The next goes to who has the fewest of them,
 // and of those to who has used them least of late: however many readers of others wait, or
 // come again and again, somebody who reads fast waits for one of them at most.
-type places struct {
+type tenantSemaphore struct {
 	own int // of one tenant at most
 
 	mu      sync.Mutex
@@ -46,12 +46,12 @@ type body struct {
 	cut    func()
 }
 
-func newPlaces(n, own int) *places {
-	return &places{own: own, free: n, held: map[string]int{}, after: map[string]time.Time{}, bodies: map[*body]bool{}}
+func newTenantSemaphore(n, own int) *tenantSemaphore {
+	return &tenantSemaphore{own: own, free: n, held: map[string]int{}, after: map[string]time.Time{}, bodies: map[*body]bool{}}
 }
 
 // acquire waits for a place as long as ctx lets it. leave gives it back.
-func (p *places) acquire(ctx context.Context, tenant string) (leave func(), err error) {
+func (p *tenantSemaphore) acquire(ctx context.Context, tenant string) (leave func(), err error) {
 	w := &waiter{tenant, make(chan struct{})}
 	p.mu.Lock()
 	p.waiting = append(p.waiting, w)
@@ -71,7 +71,7 @@ func (p *places) acquire(ctx context.Context, tenant string) (leave func(), err 
 }
 
 // await waits until a place is given, and cuts off who is too slow meanwhile.
-func (p *places) await(ctx context.Context, w *waiter) error {
+func (p *tenantSemaphore) await(ctx context.Context, w *waiter) error {
 	select {
 	case <-w.in:
 		return nil
@@ -94,7 +94,7 @@ func (p *places) await(ctx context.Context, w *waiter) error {
 }
 
 // late is who is too slow, longest of all, and stands in the way of somebody who waits.
-func (p *places) late(w *waiter, now time.Time) *body {
+func (p *tenantSemaphore) late(w *waiter, now time.Time) *body {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var late *body
@@ -112,7 +112,7 @@ func (p *places) late(w *waiter, now time.Time) *body {
 }
 
 // reads notes a body that is read in a place. done forgets it.
-func (p *places) reads(tenant string, cut func()) (b *body, done func()) {
+func (p *tenantSemaphore) reads(tenant string, cut func()) (b *body, done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b = &body{tenant: tenant, began: time.Now(), cut: cut}
@@ -125,13 +125,13 @@ func (p *places) reads(tenant string, cut func()) (b *body, done func()) {
 }
 
 // asks notes since when the next bytes of a body are waited for; zero: they are not.
-func (p *places) asks(b *body, since time.Time) {
+func (p *tenantSemaphore) asks(b *body, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b.asked = since
 }
 
-func (p *places) release(tenant string, began time.Time) {
+func (p *tenantSemaphore) release(tenant string, began time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free++
@@ -145,7 +145,7 @@ func (p *places) release(tenant string, began time.Time) {
 }
 
 // hand gives what is free to those who wait. The places are locked.
-func (p *places) hand() {
+func (p *tenantSemaphore) hand() {
 	now := time.Now()
 	maps.DeleteFunc(p.after, func(_ string, until time.Time) bool { return !until.After(now) })
 	for p.free > 0 {

@@ -27,9 +27,9 @@ type Step struct {
 // Steps are those of an object, by its uid, the newest first.
 type Steps func(uid string) []Step
 
-// Settled is a record in which what runs had set before the sleep, and are over by now, is what they
+// DropEndedRuns is a record in which what runs had set before the sleep, and are over by now, is what they
 // found: they could not put it back into what sleeps.
-func Settled(r hibernate.Record, on Steps) hibernate.Record {
+func DropEndedRuns(r hibernate.Record, on Steps) hibernate.Record {
 	cloned := false
 	for i, res := range r.Resources {
 		if len(res.Under) == 0 {
@@ -54,9 +54,9 @@ func working(steps []Step, u hibernate.Under) bool {
 	return slices.ContainsFunc(steps, func(s Step) bool { return !s.Over && s.Run == u.Run && s.Path == u.Step })
 }
 
-// Noted is a step with what runs will put back noted beside what it records for the first time. What
+// RecordRuns is a step with what runs will put back noted beside what it records for the first time. What
 // was recorded and does not sleep yet stays as it was recorded, where it is a run that has changed it.
-func Noted(before hibernate.Record, s hibernate.Step, now time.Time, on Steps) hibernate.Step {
+func RecordRuns(before hibernate.Record, s hibernate.Step, now time.Time, on Steps) hibernate.Step {
 	was := make(map[hibernate.Place]hibernate.Resource, len(before.Resources))
 	for _, res := range before.Resources {
 		was[hibernate.Place{ID: res.ID, UID: res.UID}] = res
@@ -125,10 +125,10 @@ func same(a, b json.RawMessage) bool {
 // waits ends what is said of a target that waits for a run.
 const waits = " at its end: only then it wakes"
 
-// Waiting is a step that wakes, without what a run has changed since that fell asleep: the run puts it
+// WaitForRuns is a step that wakes, without what a run has changed since that fell asleep: the run puts it
 // back as it slept, and only the record knows how it was before. said names what is waited for;
 // empty: nothing is.
-func Waiting(before hibernate.Record, s hibernate.Step, seen []hibernate.Observation, on Steps) (out hibernate.Step, said string) {
+func WaitForRuns(before hibernate.Record, s hibernate.Step, seen []hibernate.Observation, on Steps) (out hibernate.Step, said string) {
 	at := hibernate.ByPlace(seen)
 	var names []string
 	for i, res := range before.Resources {
@@ -150,8 +150,8 @@ func Waiting(before hibernate.Record, s hibernate.Step, seen []hibernate.Observa
 	return s, "waits: " + document.Few(names, 3) + ", and puts it back" + waits
 }
 
-// Message is what a target says while it waits for a run, and no longer afterwards.
-func Message(is, waiting string) string {
+// WaitMessage is what a target says while it waits for a run, and no longer afterwards.
+func WaitMessage(is, waiting string) string {
 	if waiting == "" && strings.HasSuffix(is, waits) {
 		return ""
 	}
@@ -161,8 +161,8 @@ func Message(is, waiting string) string {
 	return waiting
 }
 
-// Waits is what targets say that wait for runs, to be added to what their plan says.
-func Waits(records []hibernate.Record) string {
+// WaitMessages is what targets say that wait for runs, to be added to what their plan says.
+func WaitMessages(records []hibernate.Record) string {
 	text := ""
 	for _, r := range records {
 		if r.Operation == hibernate.Wake && strings.HasSuffix(r.Message, waits) {
@@ -172,8 +172,8 @@ func Waits(records []hibernate.Record) string {
 	return text
 }
 
-// Begun is since when what is due is waited for: what waited for a run has its time from then on.
-func Begun(r hibernate.Record, due []hibernate.Due) time.Time {
+// WaitsSince is since when what is due is waited for: what waited for a run has its time from then on.
+func WaitsSince(r hibernate.Record, due []hibernate.Due) time.Time {
 	var begun time.Time
 	if r.StartedAt != nil {
 		begun = *r.StartedAt
@@ -186,8 +186,8 @@ func Begun(r hibernate.Record, due []hibernate.Due) time.Time {
 	return begun
 }
 
-// Unseen says why a target that sleeps could not be looked at the last time; empty: it was.
-func Unseen(r hibernate.Record) string {
+// UnreadableMessage says why a target that sleeps could not be looked at the last time; empty: it was.
+func UnreadableMessage(r hibernate.Record) string {
 	if r.State != hibernate.Asleep || r.NotBefore == nil {
 		return ""
 	}

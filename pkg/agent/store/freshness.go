@@ -34,9 +34,9 @@ const (
 	// lists about as many in the time between two such looks as are claimed then).
 	manyWaiting = 64
 	fewPlans    = 2000
-	// confirmPatience is how long somebody waits for an answer who has other work that must not
+	// confirmTimeout is how long somebody waits for an answer who has other work that must not
 	// wait, as to wake what sleeps (a guess: ten times what a list of all takes).
-	confirmPatience = 10 * time.Second
+	confirmTimeout = 10 * time.Second
 )
 
 // freshness knows of which plans and HibernatePlans, and of what gates them, it is certain that the
@@ -179,7 +179,7 @@ func (d *Documents) Confirm(ctx context.Context, k types.NamespacedName, b Basis
 // ConfirmSoon is Confirm for those who have other work that must not wait. queue.ErrConflict says
 // that it is to be decided anew.
 func (d *Documents) ConfirmSoon(ctx context.Context, k types.NamespacedName, b Basis) error {
-	ctx, cancel := context.WithTimeout(ctx, confirmPatience)
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	unchanged, err := d.Confirm(ctx, k, b)
 	if err == nil && !unchanged {

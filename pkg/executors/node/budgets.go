@@ -12,9 +12,9 @@ import (
 // controller forgets it after the same time (DeletionTimeout).
 const claimLife = 2 * time.Minute
 
-// ledger is what all drains together take of the budgets: evictions that no budget's status shows
+// budgetCache is what all drains together take of the budgets: evictions that no budget's status shows
 // yet, and sessions that wait for room, in the order in which they came. Its owner guards it.
-type ledger struct {
+type budgetCache struct {
 	synced  bool
 	budgets map[string]map[string]drain.Budget // by namespace, by key
 	claims  map[string]map[string]*entry       // by budget's key, by pod's uid
@@ -34,15 +34,15 @@ type waiting struct {
 	pods int
 }
 
-func newLedger() ledger {
-	return ledger{
+func newBudgetCache() budgetCache {
+	return budgetCache{
 		budgets: map[string]map[string]drain.Budget{}, claims: map[string]map[string]*entry{},
 		queues: map[string][]waiting{}, flying: map[string]int{}, lines: map[string][]*session{}, asked: map[string]*session{},
 	}
 }
 
 // in are the budgets of some namespaces.
-func (l *ledger) in(namespaces map[string]bool) []drain.Budget {
+func (l *budgetCache) in(namespaces map[string]bool) []drain.Budget {
 	var out []drain.Budget
 	for ns := range namespaces {
 		for _, b := range l.budgets[ns] {
@@ -53,7 +53,7 @@ func (l *ledger) in(namespaces map[string]bool) []drain.Budget {
 }
 
 // set stores a budget as it is now, and forgets the claims that its status shows.
-func (l *ledger) set(b drain.Budget) {
+func (l *budgetCache) set(b drain.Budget) {
 	if l.budgets[b.Namespace] == nil {
 		l.budgets[b.Namespace] = map[string]drain.Budget{}
 	}
@@ -65,12 +65,12 @@ func (l *ledger) set(b drain.Budget) {
 	}
 }
 
-func (l *ledger) remove(namespace, key string) {
+func (l *budgetCache) remove(namespace, key string) {
 	delete(l.budgets[namespace], key)
 	delete(l.claims, key)
 }
 
-func (l *ledger) drop(key, uid string) {
+func (l *budgetCache) drop(key, uid string) {
 	delete(l.claims[key], uid)
 	if len(l.claims[key]) == 0 {
 		delete(l.claims, key)
@@ -79,7 +79,7 @@ func (l *ledger) drop(key, uid string) {
 
 // room is how much of each budget a session may take now: what is free, less the claims of sessions
 // that came before it.
-func (l *ledger) room(s *session, budgets []drain.Budget, now time.Time) map[string]int {
+func (l *budgetCache) room(s *session, budgets []drain.Budget, now time.Time) map[string]int {
 	out := map[string]int{}
 	for _, b := range budgets {
 		var claims []drain.Claim
@@ -103,7 +103,7 @@ func (l *ledger) room(s *session, budgets []drain.Budget, now time.Time) map[str
 }
 
 // claim counts an eviction that is about to be requested against a budget.
-func (l *ledger) claim(key string, p drain.Pod, now time.Time) {
+func (l *budgetCache) claim(key string, p drain.Pod, now time.Time) {
 	if l.claims[key] == nil {
 		l.claims[key] = map[string]*entry{}
 	}
@@ -111,7 +111,7 @@ func (l *ledger) claim(key string, p drain.Pod, now time.Time) {
 }
 
 // deleted notes that a pod is being deleted.
-func (l *ledger) deleted(uid string, version uint64) {
+func (l *budgetCache) deleted(uid string, version uint64) {
 	for key, claims := range l.claims {
 		if c := claims[uid]; c != nil && c.Deleted == 0 {
 			c.Deleted = version
@@ -122,14 +122,14 @@ func (l *ledger) deleted(uid string, version uint64) {
 	}
 }
 
-func (l *ledger) find(key string) (drain.Budget, bool) {
+func (l *budgetCache) find(key string) (drain.Budget, bool) {
 	namespace, _, _ := strings.Cut(key, "/")
 	b, ok := l.budgets[namespace][key]
 	return b, ok
 }
 
 // unclaim returns what a refused request did not take.
-func (l *ledger) unclaim(uid string) {
+func (l *budgetCache) unclaim(uid string) {
 	for key, claims := range l.claims {
 		if _, has := claims[uid]; has {
 			l.drop(key, uid)
@@ -139,7 +139,7 @@ func (l *ledger) unclaim(uid string) {
 
 // wait notes for how many pods a session waits, by budget; the session keeps its place. It returns
 // the sessions that may go on because this one waits for less.
-func (l *ledger) wait(s *session, pods map[string]int) []*session {
+func (l *budgetCache) wait(s *session, pods map[string]int) []*session {
 	var freed []*session
 	for key, queue := range l.queues {
 		i := slices.IndexFunc(queue, func(w waiting) bool { return w.by == s })
@@ -178,7 +178,7 @@ func sessionsOf(queue []waiting) []*session {
 
 // turns is how many evictions under each budget a session may request now: sessions ahead of it
 // come first.
-func (l *ledger) turns(s *session, budgets []drain.Budget) map[string]int {
+func (l *budgetCache) turns(s *session, budgets []drain.Budget) map[string]int {
 	out := map[string]int{}
 	for _, b := range budgets {
 		line := l.lines[b.Key()]
@@ -193,7 +193,7 @@ func (l *ledger) turns(s *session, budgets []drain.Budget) map[string]int {
 
 // line adds a session to the line of those that wait for turns, or removes it. On removal it
 // returns the next in line, which may have got a turn.
-func (l *ledger) line(s *session, wants map[string]bool) []*session {
+func (l *budgetCache) line(s *session, wants map[string]bool) []*session {
 	for key := range wants {
 		if !slices.Contains(l.lines[key], s) {
 			l.lines[key] = append(l.lines[key], s)
@@ -214,13 +214,13 @@ func (l *ledger) line(s *session, wants map[string]bool) []*session {
 }
 
 // next are the sessions that have a turn under a budget now, the first in its line.
-func (l *ledger) next(key string) []*session {
+func (l *budgetCache) next(key string) []*session {
 	line := l.lines[key]
 	return line[:min(len(line), max(perBudget-l.flying[key], 0))]
 }
 
 // landed notes the answer to a request that took of a budget, and returns who has the turn now.
-func (l *ledger) landed(key string) []*session {
+func (l *budgetCache) landed(key string) []*session {
 	if l.flying[key]--; l.flying[key] <= 0 {
 		delete(l.flying, key)
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// Shorter are the ways to write a resource with less, each on top of those before it, where restore
+// Reductions are the ways to write a resource with less, each on top of those before it, where restore
 // data is too large. They say, too, whether it is written at all; what waking needs always is.
-func Shorter() []func(hibernate.Resource, hibernate.Operation) (hibernate.Resource, bool) {
+func Reductions() []func(hibernate.Resource, hibernate.Operation) (hibernate.Resource, bool) {
 	return []func(hibernate.Resource, hibernate.Operation) (hibernate.Resource, bool){summedUp, uncounted, unfinished, needed}
 }
 
@@ -18,7 +18,7 @@ func Shorter() []func(hibernate.Resource, hibernate.Operation) (hibernate.Resour
 func summedUp(res hibernate.Resource, operation hibernate.Operation) (hibernate.Resource, bool) {
 	if res.WokenAt != nil || res.RestoredAt != nil || res.LeftAt != nil {
 		whole := res.UnitSlept == nil && res.PartUnits == nil
-		if res = res.Banked(lastInstant(res)); whole { // by Units and Slept it is known, too
+		if res = res.AccumulateSleep(lastInstant(res)); whole { // by Units and Slept it is known, too
 			res.UnitSlept = nil
 		}
 	}
