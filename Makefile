@@ -200,6 +200,7 @@ argocd-test: tools-kube tools-argocd ## Plans, policies and runs beside the real
 .PHONY: upgrade-test
 upgrade-test: tools-kube ## The version before is replaced by this one and back, in mid-work; takes the repository's history
 	MAINT_UPGRADE=1 go test -v -count=1 -timeout 15m ./test/upgrade
+	MAINT_UPGRADE=1 go test -v -count=1 -timeout 15m -run OlderAgent ./test/transcripts
 
 .PHONY: chaos-mutants
 chaos-mutants: tools-kube ## Put mended faults back, one by one, and see that chaos finds each; ONLY=… takes some

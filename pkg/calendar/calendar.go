@@ -61,7 +61,8 @@ type Page struct {
 	Owners   []Owner // in the order in which they are drawn
 	Entries  []Entry // in any order
 
-	lead string // what is to be known before all else; empty: nothing
+	lead   string   // what is to be known before all else; empty: nothing
+	spread []string // the namespaces of its owners, see [Page.spreadOut]; nil: not gathered yet
 }
 
 // Sorted are the entries in order of time.
@@ -77,16 +78,37 @@ func (p Page) Sorted() []Entry {
 	return out
 }
 
+// spreadOut is the page with the namespaces of its owners gathered once: each of its entries has a label, and
+// thousands of plans have a million entries.
+func (p Page) spreadOut() Page {
+	p.spread = p.namespaces()
+	return p
+}
+
+// namespaces are those of the owners that are in one, each once.
+func (p Page) namespaces() []string {
+	out := []string{}
+	for _, o := range p.Owners {
+		if o.Kind != "namespace" {
+			out = append(out, o.Namespace)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // label is how an owner is called on this page: with its namespace only where
 // there are several.
 func (p Page) label(o Owner) string {
-	for _, other := range p.Owners {
-		if other.Namespace != o.Namespace && other.Kind != "namespace" && o.Kind != "namespace" {
-			return o.path()
-		}
-	}
 	if o.Kind == "namespace" {
 		return "namespace " + o.Name
+	}
+	spread := p.spread
+	if spread == nil {
+		spread = p.namespaces()
+	}
+	if slices.ContainsFunc(spread, func(namespace string) bool { return namespace != o.Namespace }) {
+		return o.path()
 	}
 	return o.Name
 }

@@ -25,6 +25,7 @@ func (p Page) ICS() string {
 	f.line("CALSCALE", "GREGORIAN")
 	f.text("NAME", p.Title)         // RFC 7986
 	f.text("X-WR-CALNAME", p.Title) // for those that do not know NAME
+	p = p.spreadOut()
 	sorted, many := p.Sorted(), p.plans() > mostLanes
 	if !many {
 		for _, e := range sorted {

@@ -12,7 +12,7 @@ import (
 // a lane for every policy and plan. It needs no script, no font and no other
 // file, and follows the light or dark of who looks at it.
 func (p Page) SVG() string {
-	d := &drawing{page: p.folded(), loc: p.clock()}
+	d := &drawing{page: p.folded().spreadOut(), loc: p.clock()}
 	y := d.header()
 	y = d.legend(y)
 	y = d.weeks(y)
@@ -21,7 +21,7 @@ func (p Page) SVG() string {
 
 // figure is the picture without its heading, for a page that has one.
 func (p Page) figure() string {
-	d := &drawing{page: p, loc: p.clock()}
+	d := &drawing{page: p.spreadOut(), loc: p.clock()}
 	return d.wrap(d.weeks(d.legend(6)))
 }
 

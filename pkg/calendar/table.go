@@ -12,6 +12,7 @@ import (
 // UTC, they are shown once.
 func (p Page) Table() string {
 	var out strings.Builder
+	p = p.spreadOut()
 	loc := p.clock()
 	w := tabwriter.NewWriter(&out, 6, 4, 3, ' ', 0)
 	_, ahead := p.From.In(loc).Zone()

@@ -26,6 +26,9 @@ func TestAnOwnerIsCalledWithItsNamespaceWhereThereAreSeveral(t *testing.T) {
 		if got := (Page{Owners: c.owners}).label(c.of); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+		if got := (Page{Owners: c.owners}).spreadOut().label(c.of); got != c.want {
+			t.Errorf("%s, spread out: %q, want %q", c.name, got, c.want)
+		}
 	}
 	if got := night.String() + ", " + space.String(); got != "policy shop/night, namespace shop" {
 		t.Error(got)

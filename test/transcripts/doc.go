@@ -19,11 +19,14 @@
 //
 // Each transcript has a namespace of its own, named like the file, and the zone of
 // Berlin. The folders say what there is: offline (no cluster), bare (an API server, no agent),
-// installed (both, and nothing else), agent and nodes (both), silent (both, and the agent was killed). The shell knows besides:
+// installed (both, and nothing else), agent and nodes (both), silent (both, and the agent was killed),
+// older (both, and the agent is one that knows neither HibernatePlans nor requests for nodes; only with
+// MAINT_UPGRADE=1). The shell knows besides:
 //
 //	eventually COMMAND    gives a command again until it ends with 0, and prints what it printed then
 //	terminal COLUMNS COMMAND   gives it in a terminal so wide
 //	plan NAME SPEC        writes a plan, and waits until an agent has taken it up
+//	plans COUNT SPEC NAMESPACE   writes plan-1, plan-2 and so on
 //	made FILE             says whether the run that an answer in FILE names has been created
 //
 // What changes from one run to the next is replaced; see [words].

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -95,6 +96,48 @@ func TestTranscriptsOfACluster(t *testing.T) {
 	s.folder("nodes")  // which others would see
 	s.running.Kill()
 	s.folder("silent")
+}
+
+// older is the last commit whose agent knows neither requests for nodes nor HibernatePlans.
+const older = "d3eb7eb9"
+
+// TestTranscriptsBesideAnOlderAgent builds that agent from the repository's history, so it runs only where it
+// is asked to (`make upgrade-test`). Asked, it never skips.
+func TestTranscriptsBesideAnOlderAgent(t *testing.T) {
+	if os.Getenv("MAINT_UPGRADE") == "" {
+		t.Skip("MAINT_UPGRADE is not set: `make upgrade-test` builds the older agent")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 14*time.Minute) // most of it to build, perhaps from nothing
+	t.Cleanup(cancel)
+	s := &stage{T: t, ctx: ctx, bin: t.TempDir()}
+	s.build()
+	manifests := s.buildOlder()
+	s.startCluster()
+	s.must(harness.Apply(ctx, s.cluster.AdminConfig(), "", manifests, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Deployment" }))
+	s.startAgent()
+	s.folder("older")
+}
+
+// buildOlder replaces the agent by the older one, and returns the manifests of that. MAINT_OLDER names a folder
+// where it was built before.
+func (s *stage) buildOlder() []byte {
+	s.Helper()
+	dir := os.Getenv("MAINT_OLDER")
+	if dir == "" {
+		dir = s.TempDir()
+		root, err := harness.Root()
+		s.must(err)
+		script := fmt.Sprintf("set -o pipefail; git archive %s | tar -x -C %q && cd %q && CGO_ENABLED=0 go build -ldflags '-X main.version=v0.0.0-before' -o agent-of-before ./cmd/agent", older, dir, dir)
+		cmd := exec.CommandContext(s.ctx, "bash", "-c", script)
+		cmd.Dir = root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			s.Fatalf("build %s (it takes the whole history of the repository): %v\n%s", older, err, out)
+		}
+	}
+	s.agent = filepath.Join(dir, "agent-of-before")
+	manifests, err := os.ReadFile(filepath.Join(dir, "manifests", "agent.yaml"))
+	s.must(err)
+	return manifests
 }
 
 func (s *stage) must(err error) {
@@ -285,11 +328,21 @@ data:
 END
 	[ -z "$AGENT" ] || eventually taken "$1"
 }
+plans() { # so many, by several clients at once: each may send only some requests a second
+	seq "$1" | split -l 250 - part
+	for part in part*; do
+		while read -r i; do
+			printf -- '---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: plan-%s, labels: {maint.dev/kind: plan}}\ndata:\n  plan.yaml: |\n    apiVersion: maint.dev/v1alpha1\n    kind: Plan\n    spec: %s\n' "$i" "$2"
+		done <"$part" | command kubectl create -n "$3" -f - >/dev/null &
+	done
+	wait
+	rm part*
+}
 taken() { command kubectl get configmap "$1" -o yaml | grep -q status.maint.dev/observed; }
 made() { command kubectl get configmap "$(grep -o 'maint-run-[a-z0-9.-]*' "$1")" >/dev/null 2>&1; }
 `
 
-const patience = 45 * time.Second
+const patience = 2 * time.Minute
 
 // run gives a command, and returns the answer.
 func (sh *shell) run(command string) string {
@@ -301,7 +354,11 @@ func (sh *shell) run(command string) string {
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = sh.work, sh.env, &out, &errOut
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	begun := time.Now()
 	err := cmd.Run()
+	if took := time.Since(begun).Round(10 * time.Millisecond); took > time.Second {
+		sh.Logf("%s: %s", took, command)
+	}
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 		sh.Fatalf("%s: %v", command, err)
 	}

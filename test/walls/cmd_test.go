@@ -28,7 +28,7 @@ func cmdRooms() map[string][]string {
 		"watch":      {"exit", "instant", "remedy", "terminal", "view", "factory", "live", "print"},
 		"ask":        {"exit", "instant", "remedy", "view", "factory", "choice", "completion", "source", "print", "watch"},
 		"override":   {"exit", "instant", "view", "factory", "completion", "source", "print"},
-		"node":       {"exit", "remedy", "view", "factory", "completion", "live", "source", "print", "rollout", "watch"},
+		"node":       {"exit", "remedy", "view", "factory", "choice", "completion", "live", "source", "print", "rollout", "watch"},
 		"look":       {"exit", "instant", "view", "factory", "completion", "live", "rollout", "source", "print", "stream", "watch"},
 		"logs":       {"exit", "view", "factory", "completion", "print", "watch"},
 		"why":        {"exit", "instant", "view", "factory", "completion", "rollout", "source", "gitops", "print"},

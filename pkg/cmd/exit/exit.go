@@ -128,7 +128,11 @@ func apart(err error) []error {
 	if err.Error() != strings.Join(texts, "\n") {
 		return []error{err}
 	}
-	return joined.Unwrap()
+	var out []error
+	for _, one := range joined.Unwrap() {
+		out = append(out, apart(one)...)
+	}
+	return out
 }
 
 func linesOf(err error) []string {

@@ -54,6 +54,7 @@ func TestWhatWouldHelpIsToldAtTheEndAlone(t *testing.T) {
 		{fmt.Errorf("look: %w\nnothing was done", inner), "look: no\nnothing was done", []string{"error: look: no; ask jane", "error: nothing was done"}},
 		{WithHelp(Coded(t.Context(), inner), "ask joe"), "no", []string{"error: no; ask joe"}},
 		{errors.Join(errors.New("a is held"), fmt.Errorf("b: %w", inner)), "a is held\nb: no", []string{"error: a is held", "error: b: no; ask jane"}},
+		{errors.Join(errors.New("a is held"), &Error{Code: 1, Err: errors.Join(errors.New("b is held"), fmt.Errorf("c: %w", inner))}), "a is held\nb is held\nc: no", []string{"error: a is held", "error: b is held", "error: c: no; ask jane"}},
 		{&Error{Code: 1, Err: errors.Join(fmt.Errorf("a: %w", inner), errors.New("b is held"))}, "a: no\nb is held", []string{"error: a: no; ask jane", "error: b is held"}},
 		{fmt.Errorf("%w, and %w", errors.New("a is held"), inner), "a is held, and no", []string{"error: a is held, and no; ask jane"}},
 	} {

@@ -156,7 +156,10 @@ stay and why, and what stands in the way. Exit code 0 where the drain is possibl
 
 --wait shows the progress until all nodes are ready, and then exits with 0. The exit
 code is 1 if a request cannot be read, or if the drain was given up. The request stays
-if you interrupt the command.`,
+if you interrupt the command.
+
+If one of several nodes cannot be requested, the others are all the same, and the
+command does not end with 0.`,
 		Example: `  kubectl maint drain worker-1 worker-2 --reason "new disks" --wait
   kubectl maint drain -l pool=gpu --plan
   kubectl maint drain worker-1 --delete-emptydir-data --on-timeout abort --yes`,
@@ -233,14 +236,12 @@ func (o *drainOptions) Run(ctx context.Context) (err error) {
 	if err := o.confirm(ctx, targets); err != nil {
 		return err
 	}
-	if err := o.write(ctx, k, targets); err != nil {
-		return err
+	asked, failed := o.write(ctx, k, targets)
+	o.sayClosed(ctx, k, asked)
+	if !o.Wait || !o.Kept() || len(asked) == 0 || ctx.Err() != nil {
+		return failed
 	}
-	o.sayClosed(ctx, k, targets)
-	if !o.Wait || !o.Kept() {
-		return nil
-	}
-	return o.waitForNodes(ctx, k, targets)
+	return goOn(o.Factory, len(targets)-len(asked), len(targets), failed, func() error { return o.waitForNodes(ctx, k, asked) })
 }
 
 // confirm asks the person about the changes.
@@ -278,31 +279,36 @@ func sameRequest(requestor, a, b string) bool {
 	return err == nil && reflect.DeepEqual(one, other)
 }
 
-// write writes the request on each node, and reports what it found there.
-func (o *drainOptions) write(ctx context.Context, k *factory.Cluster, targets []*corev1.Node) error {
-	for _, n := range targets {
-		var words string
-		_, err := k.AnnotateNode(ctx, n, &o.DryRun, func(n *corev1.Node) (factory.Change, error) {
-			have, stands := annotations.Requests(n.Annotations)[o.request.requestor]
-			switch {
-			case o.alreadyAsked(n):
-				words = "unchanged: " + o.request.requestor + " asks for it already" + o.givenUp(n)
-				return nil, nil
-			case stands:
-				words = fmt.Sprintf("requested for %s, instead of %s%s", o.request.requestor, document.Cut(have, 200), o.Mark())
-			default:
-				words = "requested for " + o.request.requestor + o.Mark()
-			}
-			return factory.Change{annotations.RequestPrefix + o.request.requestor: factory.Value(o.request.text)}, nil
-		})
+// write writes the request on each node, and reports what it found there. It returns the nodes that have
+// the request now.
+func (o *drainOptions) write(ctx context.Context, k *factory.Cluster, targets []*corev1.Node) (asked []*corev1.Node, failed error) {
+	failed = each(ctx, o.Factory, targets, func(n *corev1.Node) error {
+		words, err := o.ask(ctx, k, n)
 		if err != nil {
 			return err
 		}
-		if err := o.Report(o.IOStreams, o.Wait && o.Kept(), "node/%s %s", n.Name, words); err != nil {
-			return err
+		asked = append(asked, n)
+		return o.Report(o.IOStreams, o.Wait && o.Kept(), "node/%s %s", n.Name, words)
+	})
+	return asked, failed
+}
+
+// ask writes the request on a node, and says what it found there.
+func (o *drainOptions) ask(ctx context.Context, k *factory.Cluster, n *corev1.Node) (words string, err error) {
+	_, err = k.AnnotateNode(ctx, n, &o.DryRun, func(n *corev1.Node) (factory.Change, error) {
+		have, stands := annotations.Requests(n.Annotations)[o.request.requestor]
+		switch {
+		case o.alreadyAsked(n):
+			words = "unchanged: " + o.request.requestor + " asks for it already" + o.givenUp(n)
+			return nil, nil
+		case stands:
+			words = fmt.Sprintf("requested for %s, instead of %s%s", o.request.requestor, document.Cut(have, 200), o.Mark())
+		default:
+			words = "requested for " + o.request.requestor + o.Mark()
 		}
-	}
-	return nil
+		return factory.Change{annotations.RequestPrefix + o.request.requestor: factory.Value(o.request.text)}, nil
+	})
+	return words, err
 }
 
 // givenUp says that the agent does not retry an unchanged request.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -33,7 +34,7 @@ func (o *drainOptions) preview(ctx context.Context, k *factory.Cluster, targets 
 	world := &podReader{k: k, agent: agent, budgets: map[string][]drain.Budget{}, daemonSets: map[string]bool{}}
 	var all []view.Forecast
 	blocked := false
-	for _, n := range targets {
+	failed := each(ctx, o.Factory, targets, func(n *corev1.Node) error {
 		f := drain.Forecast{}
 		if asked.Drain != nil {
 			pods, budgets, err := world.podsAndBudgets(ctx, n.Name)
@@ -44,11 +45,15 @@ func (o *drainOptions) preview(ctx context.Context, k *factory.Cluster, targets 
 		}
 		blocked = blocked || !f.Possible()
 		all = append(all, view.NewForecast(n.Name, f))
+		return nil
+	})
+	if len(all) > 0 || failed == nil {
+		failed = errors.Join(o.printForecasts(all), failed)
 	}
-	if err := o.printForecasts(all); err != nil {
-		return err
-	}
-	if blocked {
+	switch {
+	case failed != nil:
+		return failed
+	case blocked:
 		return exit.Errorf(exit.CodeNotNow, "")
 	}
 	return nil

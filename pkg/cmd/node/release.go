@@ -39,7 +39,8 @@ func NewRelease(c *factory.Factory) *cobra.Command {
 		Short: "Release nodes that 'drain' requested",
 		Long: `Withdraw your request for nodes. When no other request for a node is left, the agent
 uncordons it, if the agent cordoned it. --all releases every node that you requested;
-with --requestor, every node that this requestor requested.`,
+with --requestor, every node that this requestor requested. If one of several nodes
+cannot be released, the others are all the same, and the command does not end with 0.`,
 		Example: `  kubectl maint release worker-1 worker-2 --wait
   kubectl maint release --all --requestor gpu-operator`,
 		RunE: factory.RunE(o),
@@ -99,21 +100,25 @@ func (o *releaseOptions) Run(ctx context.Context) (err error) {
 		return err
 	}
 	var released []*corev1.Node
-	for _, n := range targets {
+	missed := 0
+	failed := each(ctx, o.Factory, targets, func(n *corev1.Node) error {
 		done, err := o.release(ctx, k, n)
-		if err != nil {
-			return err
-		}
-		if done {
+		switch {
+		case done:
 			released = append(released, n)
+		case err != nil:
+			missed++
 		}
+		return err
+	})
+	if !o.Wait || o.Mark() != "" || len(released) == 0 || ctx.Err() != nil {
+		return failed
 	}
-	if !o.Wait || o.Mark() != "" || len(released) == 0 {
-		return nil
-	}
-	w := newNodeWait(o.Factory, k, o.requestor, released)
-	w.settled, w.asked.left = w.released, "the request is taken back; the agent gives the nodes back when it can"
-	return w.run(ctx)
+	return goOn(o.Factory, missed, len(targets), failed, func() error {
+		w := newNodeWait(o.Factory, k, o.requestor, released)
+		w.settled, w.asked.left = w.released, "the request is taken back; the agent gives the nodes back when it can"
+		return w.run(ctx)
+	})
 }
 
 // targets are the nodes that are meant.

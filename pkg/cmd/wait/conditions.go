@@ -113,6 +113,7 @@ func (o *options) document(ctx context.Context, k *factory.Cluster, cm *corev1.C
 			return false, "", exit.Errorf(exit.CodeNotNow, "%s was deleted", name)
 		}
 		if !seen(now) {
+			o.ignored = fmt.Sprintf("the agent does not look at %s: it is too old, or does not watch namespace %s", name, cm.Namespace)
 			return false, "the agent has not looked at it yet", nil
 		}
 		if o.what == forCondition && now.Labels[annotations.LabelKind] == annotations.KindRun {
@@ -280,6 +281,9 @@ func (o *options) request(n nodes.Node, requestor string) (bool, string, error) 
 		return false, "", exit.Errorf(exit.CodeNotNow, "node %s: the request of %s cannot be read: %s", n.Name, requestor, a.Fault)
 	case view.GivenUp(*a):
 		return false, "", exit.Errorf(exit.CodeNotNow, "node %s: %s", n.Name, a.Status.Reason)
+	}
+	if a.Status == nil {
+		o.ignored = fmt.Sprintf("the agent writes nothing about node %s: it is too old, or watches only one namespace", n.Name)
 	}
 	is, has := view.Has(n, *a, o.Now())
 	return has, view.RequestWords(&is), nil

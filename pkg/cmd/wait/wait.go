@@ -43,6 +43,7 @@ type options struct {
 	timeout               time.Duration
 	what, value           string             // of --for: phase and Idle, condition and Ready=True
 	stands                string             // the last known state
+	ignored               string             // what the agent has not looked at; empty: it has
 	ran                   *metav1.ObjectMeta // the run; nil: the wait is for another kind
 	selector              string
 	everywhere            bool
@@ -435,7 +436,9 @@ func (o *options) until(ctx context.Context, k *factory.Cluster, changed <-chan 
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	asked, said := false, ""
+	var since time.Time // when the agent was first seen to ignore it
 	for {
+		o.ignored = ""
 		so, stands, err := f()
 		o.stands = stands
 		if so || err != nil {
@@ -456,6 +459,14 @@ func (o *options) until(ctx context.Context, k *factory.Cluster, changed <-chan 
 		if stands != said {
 			said = stands
 			fmt.Fprintf(o.ErrOut, "waiting %s: %s\n", o.awaited(name), stands)
+		}
+		switch {
+		case o.ignored == "":
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) >= factory.AgentTimeout && !agent.IsLate(ctx):
+			return exit.Errorf(exit.CodeNoAgent, "%s; %s", o.ignored, watch.UpgradeAgent(ctx, o.Factory, k))
 		}
 		select {
 		case <-ctx.Done():

@@ -108,6 +108,7 @@ func TestWaitForAPhaseOrACondition(t *testing.T) {
 	busy := looked(annotations.StatusPhase, "Running", annotations.StatusMessage, "run maint-run-orders-a")
 	playAll(t, []waits{
 		{name: "it becomes so", line: "wait orders --for=phase=Idle", world: []runtime.Object{busy}, then: stores(looked(annotations.StatusPhase, "Idle")), out: "plan/orders: phase Idle\n", err: waiting},
+		{name: "an agent that does not look at it", line: "wait office", world: []runtime.Object{older(cmdtest.Sleeper("office", office))}, code: 5, err: "waiting for phase=Active of hibernate-plan/office: the agent has not looked at it yet\nerror: the agent does not look at hibernate-plan/office: it is too old, or does not watch namespace shop; 'kubectl maint doctor' shows its version, and 'kubectl maint install --apply --namespace maint-system' upgrades it\n"},
 		{name: "for a script: how it stands goes to standard error", line: "wait orders --for=phase=Idle -o 'jsonpath={.met} {.subject} {.metadata.namespace}/{.metadata.name} {.message}'", world: []runtime.Object{busy}, then: stores(looked(annotations.StatusPhase, "Idle")), out: "true plan shop/orders phase Idle", err: waiting},
 		{
 			name: "the agent's word is of an older version", line: "wait orders --for=phase=Idle", world: []runtime.Object{older(looked(annotations.StatusPhase, "Idle"))}, then: stores(looked(annotations.StatusPhase, "Idle")),
@@ -274,6 +275,7 @@ func TestWaitForANode(t *testing.T) {
 		{name: "it is cordoned again, and drained", line: "wait a", world: []runtime.Object{opened}, until: "waiting for", then: becomes(cordoned, cmdtest.Stood(cmdtest.Jane, nodes.Ready, "it is yours again")), out: "node/a: Ready: it is yours again\n", err: "waiting for ready of node/a: " + uncordoned + "\n"},
 		{name: "a condition of a node needs no requestor", line: "wait a --for=condition=MaintenancePermitted=False", world: []runtime.Object{cmdtest.Node("a", cmdtest.Noted(annotations.StatusConditions, `[{"type":"MaintenancePermitted","status":"False"}]`))}, out: "node/a: condition MaintenancePermitted=False\n"},
 		{name: "a node is in no phase", line: "wait a --for=phase=Ready", world: []runtime.Object{held}, code: 2, err: "error: a node is not waited for with --for=phase: it takes ready, released, permitted, condition\n"},
+		{name: "an agent that knows no requests", line: "wait a", world: []runtime.Object{requested}, code: 5, err: asks + "error: the agent writes nothing about node a: it is too old, or watches only one namespace; 'kubectl maint doctor' shows its version, and 'kubectl maint install --apply --namespace maint-system' upgrades it\n"},
 		{name: "the time is over first", line: "wait a --timeout 5s", world: []runtime.Object{requested}, code: 124, err: asks + "error: --timeout passed: node/a: requested; the agent has not looked at it yet\n"},
 	})
 }

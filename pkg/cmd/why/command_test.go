@@ -235,7 +235,7 @@ func TestWhyOfANode(t *testing.T) {
 	)
 	o.Maint("why", "free").Is(t, cmdtest.Printed{Code: 0, Out: "node/free: change is permitted (no strategy is set)\nuntil somebody changes it\nnobody asks for it: 'kubectl maint drain free' does\n", Err: ""})
 	o.Maint("why", "ready").Is(t, cmdtest.Printed{Code: 0, Out: "node/ready: change is permitted (no strategy is set)\nuntil somebody changes it\n" + cmdtest.Jane + ": Ready for 10m0s\nnothing is in the way\n", Err: ""})
-	o.Maint("why", "late").Is(t, cmdtest.Printed{Code: 0, Out: "node/late: change is permitted (no strategy is set)\nuntil somebody changes it\ngpu: its turn has come: the agent takes it up as soon as it can\nnothing is in the way\n", Err: ""})
+	o.Maint("why", "late").Is(t, cmdtest.Printed{Code: 0, Out: "node/late: change is permitted (no strategy is set)\nuntil somebody changes it\ngpu: its turn has come: the agent takes it up as soon as it can\nthe agent has not looked at the request yet: if that stays so, it is too old, or watches only one namespace; see 'kubectl maint doctor'\n", Err: ""})
 	o.Maint("why", "node/new").Is(t, cmdtest.Printed{Code: 3, Out: "node/new: change is permitted (no strategy is set)\nuntil somebody changes it\n" +
 		"1. gpu: waits its turn: 0 before it (maxParallelOperations 2); in maintenance: ready\n   its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations in the agent's configuration (ConfigMap maint-system/maint-agent)\n", Err: ""})
 	o.Maint("why", "closed").Is(t, cmdtest.Printed{Code: 3, Out: `node/closed: change is not permitted (policy night: outside of the windows)

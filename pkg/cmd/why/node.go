@@ -63,6 +63,7 @@ type nodeAnswer struct {
 	obstacles []obstacle
 	byLimits  bool // the limits over all maintenance decide something of it
 	uncounted bool // a drain has begun, and what is in its way is not known yet
+	unseen    bool // the agent has written nothing about a request whose turn has come
 }
 
 // answer asks the ranker that the agent asks.
@@ -238,6 +239,7 @@ func (q nodeQuestion) request(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 	case slices.Contains(ranking.Grants, nodes.Grant{Node: n.Name, Claimant: requestor}):
 		out.byLimits = true
 		out.stands("%s: its turn has come: the agent takes it up as soon as it can", requestor)
+		out.unseen = out.unseen || a.Status == nil
 	case a.Status == nil:
 		out.stands("%s: %s", requestor, view.RequestWords(&a))
 	default:
@@ -589,6 +591,8 @@ func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
 	case len(answer.obstacles) > 0:
 	case answer.uncounted:
 		fmt.Fprintln(o.Out, "it is not known yet whether anything blocks its drain")
+	case answer.unseen: // an agent that knows no requests looks the same
+		fmt.Fprintf(o.Out, "the agent has not looked at the request yet: if that stays so, it is too old, or watches only one namespace; see %s\n", o.Suggest().DoctorAll())
 	case len(answer.standing) > 0:
 		fmt.Fprintln(o.Out, "nothing is in the way")
 	default:
