@@ -391,7 +391,7 @@ func (a *Agent) enqueueGatedDocument(cm *corev1.ConfigMap) {
 		a.controllers.hibernation.Queue.Add(k)
 	case annotations.KindPlan:
 		known := a.memory.plans.Memory(k)
-		if known == nil || known.Policed || annotations.Stanza(cm.Annotations).Set() || a.memory.gates.NamespaceSet(cm.Namespace) || a.memory.gates.HadGate(known) {
+		if known == nil || known.Policed || annotations.Stanza(cm.Annotations).Set() || a.memory.gates.Gated(policy.Query{Namespace: cm.Namespace}) || a.memory.gates.HadGate(&known.Gate) {
 			a.enqueuePlan(k)
 		}
 	}

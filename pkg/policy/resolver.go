@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -81,7 +82,7 @@ func stampOf(t *time.Time) string {
 // Resolver holds every policy, calendar and namespace stanza that is known, and
 // answers what follows from them for an object. It is the one place that
 // resolves names, for the agent and the commands alike. It is not safe for
-// concurrent use.
+// concurrent use; Shared is.
 type Resolver struct {
 	agent      string // the agent's namespace; empty: not known, and any will do
 	files      bool   // the documents are those of files
@@ -90,8 +91,10 @@ type Resolver struct {
 	namespaces map[string]StanzaText
 	unread     map[string]bool // namespaces whose policies and calendars are not known
 	weights    weights
-	parsed     byNamespace // by its document alone
-	resolved   byNamespace // with its stanza and its pause
+	parsed     byNamespace[*reading]         // by its document alone
+	resolved   byNamespace[*schedule.Policy] // with its stanza and its pause
+	shared     bool                          // policies are parsed by whoever asks, see Shared
+	lacking    []*reading                    // what the answer since the last look at it lacks
 	searches   func(namespace string) schedule.Budget
 	generation int64
 	changedAt  map[string]int64 // the generation of a namespace's last change
@@ -117,11 +120,11 @@ func (b *Resolver) searcher(q Query) string {
 }
 
 // byNamespace are policies by namespace and name.
-type byNamespace map[string]map[string]*schedule.Policy
+type byNamespace[T any] map[string]map[string]T
 
-func (m byNamespace) put(ref PolicyRef, p *schedule.Policy) {
+func (m byNamespace[T]) put(ref PolicyRef, p T) {
 	if m[ref.Namespace] == nil {
-		m[ref.Namespace] = map[string]*schedule.Policy{}
+		m[ref.Namespace] = map[string]T{}
 	}
 	m[ref.Namespace][ref.Name] = p
 }
@@ -131,7 +134,7 @@ func NewResolver(agentNamespace string) *Resolver {
 	return &Resolver{
 		agent: agentNamespace, weights: newWeights(), policies: map[PolicyRef]State{}, calendars: map[PolicyRef]*schedule.Calendar{},
 		searches:   func(string) schedule.Budget { return nil },
-		namespaces: map[string]StanzaText{}, unread: map[string]bool{}, parsed: byNamespace{}, resolved: byNamespace{}, changedAt: map[string]int64{},
+		namespaces: map[string]StanzaText{}, unread: map[string]bool{}, parsed: byNamespace[*reading]{}, resolved: byNamespace[*schedule.Policy]{}, changedAt: map[string]int64{},
 	}
 }
 
@@ -162,14 +165,18 @@ func (b *Resolver) changed(namespace string) {
 	b.resolved.forget(namespace, b.AffectsAllNamespaces(namespace))
 }
 
-// calendarChanged notes that the policies which may name a calendar are to be read again.
-func (b *Resolver) calendarChanged(namespace string) {
-	b.parsed.forget(namespace, b.AffectsAllNamespaces(namespace))
-	b.changed(namespace)
+// calendarChanged notes that the policies which name a calendar are to be read again.
+func (b *Resolver) calendarChanged(at PolicyRef) {
+	for namespace, policies := range b.parsed {
+		if namespace == at.Namespace || b.AffectsAllNamespaces(at.Namespace) {
+			maps.DeleteFunc(policies, func(_ string, one *reading) bool { return slices.Contains(one.calendars, at) })
+		}
+	}
+	b.changed(at.Namespace)
 }
 
 // forget drops what is kept of one namespace, or of all.
-func (m byNamespace) forget(namespace string, everywhere bool) {
+func (m byNamespace[T]) forget(namespace string, everywhere bool) {
 	if everywhere {
 		clear(m)
 		return
@@ -197,21 +204,24 @@ func (b *Resolver) DropPolicy(namespace, name string) {
 
 // PutCalendar takes in a calendar; nil is one that cannot be read.
 func (b *Resolver) PutCalendar(namespace, name string, c *schedule.Calendar) {
-	b.calendars[PolicyRef{Name: name, Namespace: namespace}] = c
-	b.calendarChanged(namespace)
+	at := PolicyRef{Name: name, Namespace: namespace}
+	b.calendars[at] = c
+	b.calendarChanged(at)
 }
 
 // DropCalendar forgets a calendar.
 func (b *Resolver) DropCalendar(namespace, name string) {
-	delete(b.calendars, PolicyRef{Name: name, Namespace: namespace})
-	b.calendarChanged(namespace)
+	at := PolicyRef{Name: name, Namespace: namespace}
+	delete(b.calendars, at)
+	b.calendarChanged(at)
 }
 
 // PutUnread takes in that the policies and calendars of a namespace could not be read: what is
 // missing there may exist.
 func (b *Resolver) PutUnread(namespace string) {
 	b.unread[namespace] = true
-	b.calendarChanged(namespace)
+	b.parsed.forget(namespace, b.AffectsAllNamespaces(namespace))
+	b.changed(namespace)
 }
 
 // PutNamespace takes in what a namespace's annotations say, and says whether
@@ -300,7 +310,9 @@ func (b *Resolver) resolve(ref PolicyRef) *schedule.Policy {
 		p = p.Overridden(b.stanza(ref.Namespace, state.Stanza, b.document))
 		p = b.paused(state, p)
 	}
-	b.resolved.put(ref, p)
+	if len(b.lacking) == 0 {
+		b.resolved.put(ref, p)
+	}
 	return p
 }
 
@@ -325,52 +337,6 @@ func (b *Resolver) paused(state State, p *schedule.Policy) *schedule.Policy {
 		return p
 	}
 	return p.Paused(state.Pause)
-}
-
-func (b *Resolver) read(ref PolicyRef, state State) *schedule.Policy {
-	b.weigh(ref.Namespace)
-	if p := b.parsed[ref.Namespace][ref.Name]; p != nil {
-		return p
-	}
-	p := b.parse(ref, state)
-	p.Namespace = ref.Namespace
-	p.Within(b.searches(ref.Namespace))
-	b.parsed.put(ref, p)
-	return p
-}
-
-func (b *Resolver) parse(ref PolicyRef, state State) *schedule.Policy {
-	if len(state.Faults) > 0 {
-		return schedule.PolicyNotReady(ref.Name, state.Faults[0].String())
-	}
-	if why := b.weights.tooMuch[ref.Namespace]; why != "" && state.Spec.MaintenanceSchedule != nil {
-		return schedule.PolicyNotReady(ref.Name, why)
-	}
-	broken, hidden := "", ""
-	p, err := schedule.ParsePolicy(ref.Name, schedule.PolicySpec{Strategy: state.Spec.Strategy, MaintenanceSchedule: state.Spec.MaintenanceSchedule}, func(namespace, name string) (*schedule.Calendar, bool) {
-		at := calendarOf(schedule.CalendarRef{Name: name, Namespace: namespace}, ref.Namespace)
-		c, there := b.calendars[at]
-		if !b.within(ref.Namespace, at.Namespace) {
-			broken = b.foreign("calendar", at, ref.Namespace)
-			return nil, false
-		}
-		if !there && b.unread[at.Namespace] {
-			hidden = "the calendars of namespace " + at.Namespace + " cannot be read"
-		}
-		if there && c == nil {
-			broken = "calendar " + name + " cannot be read"
-		}
-		return c, c != nil
-	})
-	switch {
-	case broken != "":
-		return schedule.PolicyNotReady(ref.Name, broken)
-	case hidden != "":
-		return schedule.PolicyHidden(ref.Name, hidden)
-	case err != nil:
-		return schedule.PolicyNotReady(ref.Name, strings.Join(strings.Fields(err.Error()), " "))
-	}
-	return p
 }
 
 // stanza finds the policies that a stanza names.

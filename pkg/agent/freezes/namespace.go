@@ -198,13 +198,13 @@ func (c *Controller) verdict(m *metav1.PartialObjectMetadata, now time.Time) (f 
 func (c *Controller) question(m *metav1.PartialObjectMetadata) policy.Query {
 	own := policy.PolicyRef{Name: m.Labels[annotations.LabelFreeze], Namespace: m.Namespace}
 	shared := policy.PolicyRef{Name: own.Name, Namespace: c.Scope.Namespace}
-	_, hasOwn := c.Stores.Gates.Policy(types.NamespacedName{Namespace: own.Namespace, Name: own.Name})
-	_, hasShared := c.Stores.Gates.Policy(types.NamespacedName{Namespace: shared.Namespace, Name: shared.Name})
+	_, hasOwn := c.Stores.Gates.State(own.Namespace, own.Name)
+	_, hasShared := c.Stores.Gates.State(shared.Namespace, shared.Name)
 	q := policy.Query{Namespace: m.Namespace}
-	if hasOwn != nil || hasShared == nil {
+	if hasOwn || !hasShared {
 		q.Gates = append(q.Gates, own)
 	}
-	if hasShared != nil && own.Namespace != shared.Namespace {
+	if hasShared && own.Namespace != shared.Namespace {
 		q.Gates = append(q.Gates, shared)
 	}
 	return q

@@ -167,8 +167,8 @@ func refsOf(all []policyMatch, such func(policyMatch) bool) []policy.PolicyRef {
 func (g *Controller) policiesOf(ctx context.Context, w *gateWatch, o *gateObject) ([]policyMatch, error) {
 	memory, _ := knob.ReadMemory(o.Annotations[annotations.StatusGate])
 	all := slices.DeleteFunc(g.matchesOf(w, o), func(n policyMatch) bool {
-		_, pol := g.Stores.Gates.Policy(types.NamespacedName{Namespace: n.ref.Namespace, Name: n.ref.Name})
-		return pol == nil
+		_, there := g.Stores.Gates.State(n.ref.Namespace, n.ref.Name)
+		return !there
 	})
 	several := slices.ContainsFunc(all, func(n policyMatch) bool { return n.by.key.As != all[0].by.key.As })
 	for i, n := range all {

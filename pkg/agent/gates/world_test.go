@@ -173,7 +173,7 @@ func (w *world) begins() {
 	group.Go(func() { w.gates.Run(ctx) })
 	group.Go(func() {
 		policies.Work(ctx, 2, func(ctx context.Context, k types.NamespacedName) (time.Time, error) {
-			state, p := book.Policy(k)
+			state, p := book.Policy(k.Namespace, k.Name)
 			if p == nil {
 				return w.gates.Reconcile(ctx, k, nil)
 			}

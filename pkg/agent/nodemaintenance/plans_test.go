@@ -843,8 +843,8 @@ func TestWhatMetricsShowOfNodes(t *testing.T) {
 				}
 				if shown {
 					now := time.Now()
-					if v := o.Verdict(now); o.System != c.system || v.Permitted != c.permits || string(book.StrategyOf(o, now)) != c.strategy {
-						w.Errorf("it is of %s, permits %t, strategy %s", o.System, v.Permitted, book.StrategyOf(o, now))
+					if v := o.Verdict(now); o.System != c.system || v.Permitted != c.permits || string(o.Strategy(now)) != c.strategy {
+						w.Errorf("it is of %s, permits %t, strategy %s", o.System, v.Permitted, o.Strategy(now))
 					}
 					if until := o.Verdict(now).Until; (until != nil) != c.ends {
 						w.Errorf("until %v", until)

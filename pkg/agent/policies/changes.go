@@ -163,7 +163,7 @@ func (c *Changes) row(k types.NamespacedName, o *store.Subject, pending int, sta
 	v := o.Verdict(now)
 	return changeRow{
 		kind: o.Kind, namespace: k.Namespace, object: k.Name, system: o.System, pending: pending, verdict: v,
-		last: lastChange(v, started, now), strategy: c.gates.StrategyOf(o, now),
+		last: lastChange(v, started, now), strategy: o.Strategy(now),
 	}
 }
 

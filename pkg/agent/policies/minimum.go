@@ -19,7 +19,7 @@ const conditionShort = "BelowMinimumWindow"
 // It counts from the day's beginning, so that what is told stands for a day.
 func (p *Controller) minimum(k types.NamespacedName, now time.Time) ([]metav1.Condition, time.Time) {
 	least := p.MinimumWindow()
-	document := p.Store.Plain(k)
+	document := p.Store.Plain(k.Namespace, k.Name)
 	if least == nil || document == nil || !document.Ready(now) {
 		return nil, time.Time{}
 	}

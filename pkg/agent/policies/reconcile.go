@@ -26,7 +26,7 @@ func (p *Controller) ReconcilePolicy(ctx context.Context, k types.NamespacedName
 		p.Store.Forget(k)
 		return p.Gates.Reconcile(ctx, k, nil)
 	}
-	state, below := p.Store.Policy(k)
+	state, below := p.Store.Policy(k.Namespace, k.Name)
 	if below == nil { // the watch is ahead of the resolver, or behind it: either will enqueue it
 		return time.Time{}, nil
 	}

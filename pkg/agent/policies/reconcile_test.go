@@ -434,12 +434,12 @@ func TestWhoIsGatedHearsOfNews(t *testing.T) {
 		w.api.Delete("configmaps", shop, "days")
 		hears("a calendar that is gone", 1)
 		k := types.NamespacedName{Namespace: shop, Name: "nights"}
-		if _, p := w.Store.Policy(k); p == nil || w.Store.Subjects()[k] == nil {
+		if _, p := w.Store.Policy(k.Namespace, k.Name); p == nil || w.Store.Subjects()[k] == nil {
 			w.Error("the policy is not known")
 		}
 		w.api.Delete("configmaps", shop, "nights")
 		hears("a policy that is gone", 1)
-		if _, p := w.Store.Policy(k); p != nil || w.Store.Subjects()[k] != nil {
+		if _, p := w.Store.Policy(k.Namespace, k.Name); p != nil || w.Store.Subjects()[k] != nil {
 			w.Error("a policy that is gone is known still")
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
@@ -15,7 +16,7 @@ import (
 // askGates asks what stands before the next step of a run that has begun: its namespace,
 // always, and its own gate, where the plan says so.
 func (c *Controller) askGates(sig *workflow.Signals, l *store.CachedRun, cm *corev1.ConfigMap, in intent.Intent, now time.Time) {
-	if c.Stores.Gates.NamespaceSet(cm.Namespace) {
+	if c.Stores.Gates.Gated(policy.Query{Namespace: cm.Namespace}) {
 		above := in.Query(cm.Namespace, nil).OfNamespace()
 		if sig.Namespace = run.ClosedFor(c.Stores.Gates.Ask(above), l.Run.Name, in.Bypass, now); sig.Namespace == nil {
 			above.Bypass = nil

@@ -24,7 +24,7 @@ func TestPlansThatAskTheSameShareAGate(t *testing.T) {
 		}
 		return q
 	}
-	var one, two, other PlanGate
+	var one, two, other policy.KeptGate
 	first := g.Of(&one, asks("a", "b"))
 	if first == nil || g.Of(&two, asks("a", "b")) != first || g.Ask(asks("a", "b")) != first {
 		t.Error("the same question has several gates")

@@ -451,9 +451,9 @@ func TestAGateIsKeptUntilTheBookChanges(t *testing.T) {
 	}
 	restrict(schedule.Restrictive)
 	q := policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "hours"}}}
-	var kept PlanGate
+	var kept policy.KeptGate
 	first, asked := g.Of(&kept, q), g.Ask(q)
-	if first == nil || first.Verdict(now).Permitted || g.Of(&kept, q) != first || g.Ask(q) != asked || !g.HadGate(&PlanMemory{Gate: kept}) {
+	if first == nil || first.Verdict(now).Permitted || g.Of(&kept, q) != first || g.Ask(q) != asked || !g.HadGate(&kept) {
 		t.Error("a closed gate is open, or made twice")
 	}
 	g.Change(func(b *policy.Resolver) { b.PutPolicy(policy.State{Namespace: "mall", Name: "hours"}) })
@@ -467,13 +467,13 @@ func TestAGateIsKeptUntilTheBookChanges(t *testing.T) {
 	if other := g.Of(&kept, policy.Query{Namespace: "shop"}); other != nil {
 		t.Error("another question has the same gate")
 	}
-	if _, p := g.Policy(types.NamespacedName{Namespace: "shop", Name: "hours"}); p == nil {
+	if _, p := g.Policy("shop", "hours"); p == nil {
 		t.Error("the policy is not there")
 	}
-	if _, p := g.Policy(types.NamespacedName{Namespace: "shop", Name: "none"}); p != nil {
+	if _, p := g.Policy("shop", "none"); p != nil {
 		t.Error("a policy that is not there is")
 	}
-	if len(g.Uses(q)) != 1 || g.NamespaceSet("shop") || g.Strategy(q, now) != schedule.ByPolicy {
+	if len(g.Uses(q)) != 1 || g.Gated(policy.Query{Namespace: "shop"}) || g.Strategy(q, now) != schedule.ByPolicy {
 		t.Errorf("uses %v, strategy %v", g.Uses(q), g.Strategy(q, now))
 	}
 }
@@ -487,7 +487,7 @@ func TestWhatMetricsShowOfAPlan(t *testing.T) {
 	}
 	g.Note(pk(), open)
 	g.Waiting(pk(), true)
-	if got := g.Subjects()[pk()]; !got.Waits || open.Waits || g.StrategyOf(got, now) != g.SubjectStrategy(q)(now) {
+	if got := g.Subjects()[pk()]; !got.Waits || open.Waits || got.Strategy(now) != g.SubjectStrategy(q)(now) {
 		t.Errorf("%+v", got)
 	}
 	g.Waiting(types.NamespacedName{Name: "none"}, true)

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
@@ -54,7 +55,7 @@ type PlanMemory struct {
 	status.Written
 	Readiness ReadinessCheck
 	Phase     trigger.Phase
-	Gate      PlanGate
+	Gate      policy.KeptGate
 	Mirror    *Mirror   // that of its versions before, too: an edit may move it
 	LeftAgain time.Time // when what its runs did not put back is looked at again
 	Resume    seenResume

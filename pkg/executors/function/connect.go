@@ -104,6 +104,9 @@ func (c *conversation) security(ctx context.Context) (credentials.TransportCrede
 		if err != nil {
 			return nil, false, err
 		}
+		if err := c.boundTLS(secret); err != nil {
+			return nil, false, err
+		}
 		if problem := useSecret(config, secret.Data); problem != "" {
 			return nil, false, api.Refuse(executors.ReasonInvalid, "tls.secretName: secret %s/%s %s", c.call.Plan.Namespace, t.SecretName, problem)
 		}
@@ -133,10 +136,13 @@ func (c *conversation) seen(side string, chain []*x509.Certificate) {
 	c.call.Clients.Certificate(executors.Certificate{Namespace: c.call.Plan.Namespace, Endpoint: endpoint, Side: side}, first.NotAfter)
 }
 
+// authorityKey is where a Secret for TLS has the authorities that are trusted.
+const authorityKey = "ca.crt"
+
 // useSecret takes the CAs and the client certificate from a Secret, or reports what is wrong with
 // them.
 func useSecret(config *tls.Config, data map[string][]byte) string {
-	authorities, hasCA := data["ca.crt"]
+	authorities, hasCA := data[authorityKey]
 	certificate, hasCertificate := data[corev1.TLSCertKey]
 	key, hasKey := data[corev1.TLSPrivateKeyKey]
 	switch {

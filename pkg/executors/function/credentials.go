@@ -13,7 +13,7 @@ import (
 // Limits of the credentials of a step (guesses: a kubeconfig of another cluster may have as much). They
 // are masked, for which each value is kept in dozens of forms.
 const (
-	MaxCredentials  = 64 << 10 // bytes of all values
+	MaxCredentials  = 64 << 10 // bytes of all values; those of a Secret for TLS may have as many
 	leastCredential = 256      // what a value counts at least: it has as many forms, however short it is
 )
 
@@ -51,4 +51,16 @@ func (a *allowance) take(c *conversation, secret *corev1.Secret) error {
 		of = fmt.Sprintf(", its part of %d for the %d functions that have some", MaxCredentials, a.sharers)
 	}
 	return api.Refuse(executors.ReasonTooLarge, "%s cannot be asked: with secret %s/%s its credentials have more than %d bytes%s (each value counts as at least %d); give it a Secret with less", c, c.call.Plan.Namespace, secret.Name, a.limit, of, leastCredential)
+}
+
+// boundTLS refuses certificates that take long to parse: that is done again for each call.
+func (c *conversation) boundTLS(secret *corev1.Secret) error {
+	size := 0
+	for _, key := range []string{authorityKey, corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+		size += len(secret.Data[key])
+	}
+	if size <= MaxCredentials {
+		return nil
+	}
+	return api.Refuse(executors.ReasonTooLarge, "tls.secretName: ca.crt, tls.crt and tls.key of secret %s/%s have %d bytes; at most %d are allowed: leave out authorities that the function's certificate is not of", c.call.Plan.Namespace, secret.Name, size, MaxCredentials)
 }

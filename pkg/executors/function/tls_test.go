@@ -1,6 +1,7 @@
 package function_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -12,6 +13,7 @@ import (
 	"errors"
 	"math/big"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +28,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/functiontest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -94,6 +97,11 @@ func (a authority) serve(t *testing.T) string {
 	})))
 }
 
+// padded is PEM with spaces after it, of so many bytes.
+func padded(pem []byte, size int) []byte {
+	return append(slices.Clone(pem), bytes.Repeat([]byte(" "), size-len(pem))...)
+}
+
 func TestWhomItTrusts(t *testing.T) {
 	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
 	endpoint := ours.serve(t)
@@ -150,6 +158,19 @@ func TestWhomItTrusts(t *testing.T) {
 		"an authority that is no certificate": {
 			tls: &plan.FunctionTLS{SecretName: "tls"}, secret: map[string][]byte{"ca.crt": []byte("trust me")}, state: executors.Failed, final: true, reason: "Invalid",
 			words: []string{"ca.crt", "PEM"},
+		},
+		"as much as there may be": {
+			tls: &plan.FunctionTLS{SecretName: "tls"}, state: executors.Done,
+			secret: map[string][]byte{"ca.crt": padded(ours.pem, function.MaxCredentials-len(certificate)-len(key)), "tls.crt": certificate, "tls.key": key, "keystore.p12": make([]byte, 300<<10)},
+		},
+		"more authorities": {
+			tls: &plan.FunctionTLS{SecretName: "tls"}, state: executors.Failed, final: true, reason: "TooLarge",
+			secret: map[string][]byte{"ca.crt": padded(ours.pem, function.MaxCredentials+1-len(certificate)-len(key)), "tls.crt": certificate, "tls.key": key},
+			words:  []string{"tls.secretName", "shop/tls", "65537 bytes; at most 65536"},
+		},
+		"a longer chain": {
+			tls: &plan.FunctionTLS{SecretName: "tls"}, state: executors.Failed, final: true, reason: "TooLarge",
+			secret: map[string][]byte{"tls.crt": padded(certificate, function.MaxCredentials), "tls.key": key},
 		},
 		"a secret that is not there": {
 			tls: &plan.FunctionTLS{SecretName: "never"}, state: executors.Failed, final: true, reason: executors.ReasonNotFound, words: []string{`secrets "never"`},

@@ -241,3 +241,44 @@ func TestTheNameOfASession(t *testing.T) {
 		}
 	}
 }
+
+// readsMuch is the reservation of a pass that has read a large Secret.
+type readsMuch struct{ held bool }
+
+func (*readsMuch) Namespace() string { return "shop" }
+func (r *readsMuch) Release()        { r.held = false }
+func (r *readsMuch) Holds() bool     { return r.held }
+
+// asks is an HTTP client's transport that has somebody look at each request.
+type asks struct {
+	*stsServer
+	look func()
+}
+
+func (a asks) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.look()
+	return a.stsServer.RoundTrip(r)
+}
+
+// AWS may take long, and the memory for API servers' answers is for all.
+func TestNothingIsReservedForKeysWhileAWSIsWaitedFor(t *testing.T) {
+	for name, role := range map[string]string{"the keys' own account": "", "a role that they lead to": "arn:role"} {
+		t.Run(name, func(t *testing.T) {
+			server, of := &stsServer{accounts: map[string]string{"KEY": ours, "ROLE": ours}}, &readsMuch{}
+			call := calling(server, "KEY")
+			call.Cloud.AWS.AssumeRoleARN = role
+			call.Clients.HTTP = &http.Client{Transport: asks{server, func() {
+				if of.Holds() {
+					t.Error("the memory for the Secret is reserved while AWS is waited for")
+				}
+			}}}
+			call.Cloud.Keys = func(context.Context) (executors.AccessKeys, error) {
+				of.held = true
+				return executors.AccessKeys{ID: "KEY", Secret: "s"}, nil
+			}
+			if _, err := NewPool(time.Now).Config(executors.WithReservation(t.Context(), of), call); err != nil || len(server.asked) == 0 {
+				t.Errorf("%v, asked %q", err, server.asked)
+			}
+		})
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"sync"
 	"time"
@@ -110,7 +111,7 @@ func build(call executors.SleepCall) (aws.Config, error) {
 		return aws.Config{}, errors.New("there is no client for requests to AWS")
 	}
 	cloud := call.Cloud
-	config := aws.Config{Region: cloud.AWS.Region, HTTPClient: call.Clients.HTTP, AppID: "kubectl-maint"}
+	config := aws.Config{Region: cloud.AWS.Region, HTTPClient: releasing{call.Clients.HTTP}, AppID: "kubectl-maint"}
 	config.APIOptions = append(config.APIOptions, effect.HideKeys)
 	if cloud.Endpoint != "" {
 		config.BaseEndpoint = aws.String(cloud.Endpoint)
@@ -127,6 +128,16 @@ func build(call executors.SleepCall) (aws.Config, error) {
 		config.Credentials = aws.NewCredentialsCache(assumed)
 	}
 	return config, nil
+}
+
+// releasing is a client of a pass that needs nothing more of what it read of API servers, such as
+// the Secret with its keys: AWS may take long, and others wait for the memory.
+type releasing struct{ client *http.Client }
+
+// Do is aws.HTTPClient's.
+func (r releasing) Do(request *http.Request) (*http.Response, error) {
+	executors.ReservationOf(request.Context()).Release()
+	return r.client.Do(request)
 }
 
 // source is where the first credentials come from, as the connector says.
