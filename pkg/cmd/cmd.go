@@ -55,7 +55,7 @@ func Run(ctx context.Context, c *factory.Factory, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		for _, line := range exit.Lines(unknownCommand(c.Name, err)) {
+		for _, line := range exit.Lines(unknownCommand(c.Name, err), c.Suggest().Login()) {
 			fmt.Fprintln(c.ErrOut, line)
 		}
 	}

@@ -64,7 +64,7 @@ func TestAnUnknownFormatNamesTheKnownOnes(t *testing.T) {
 
 func TestWithoutAClusterItSaysWhichOneDidNotAnswer(t *testing.T) {
 	got := cmdtest.Offline(t, Run, "", "list", "--server", "http://127.0.0.1:1")
-	got.Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "error: list plans: the API server at http://127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused; 'kubectl cluster-info' tries it, 'kubectl config get-contexts' lists others\n"})
+	got.Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "error: list plans: the API server at http://127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused; 'kubectl --server http://127.0.0.1:1 cluster-info' tries it, 'kubectl config get-contexts' lists others\n"})
 }
 
 func TestHelpSpeaksAsThePluginWasCalled(t *testing.T) {

@@ -1,11 +1,20 @@
 package agent_test
 
 import (
+	"fmt"
 	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
 // sits begins a command line at a terminal of a size.
@@ -121,4 +130,107 @@ func TestAnApprovedRunIsWaitedForAtATerminal(t *testing.T) {
 	name := l.runs("asks")[0].run.Name
 	l.expect(l.maint("resume", name), 0, "resumed")
 	p.Ends(0, name, "Succeeded after", "✓ rest")
+}
+
+// written counts what the plugin has written in the namespace.
+func (l *lab) written() (n int) {
+	l.Helper()
+	_, err := harness.EachAudited(world.audit, 0, l.ns, func(e harness.AuditEvent) {
+		if e.Object.Namespace == l.ns && strings.HasPrefix(e.UserAgent, "kubectl-maint/") && !slices.Contains([]string{"get", "list", "watch"}, e.Verb) {
+			n++
+		}
+	})
+	l.must(err)
+	return n
+}
+
+func TestASlotIsSkippedByAKey(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	l.plan("nightly", "triggers: {schedules: [{cron: '0 2 * * *', timezone: Europe/Berlin}]}\nsteps: [{name: rest, type: suspend, properties: {duration: 1s}}]\n")
+	l.seen("nightly")
+	before := l.written()
+	p := l.sits(160, 24, "status", "nightly", "-w")
+	p.Sees("Plan:", "nightly in namespace")
+	p.Types("s")
+	p.Reads("skip nightly --next 1'? [y/N]")
+	p.Types("n")
+	p.Sees("nothing was done")
+	if n := l.written() - before; n != 0 {
+		t.Errorf("a no has written %d times", n)
+	}
+	p.Types("sy")
+	p.Sees("plan/nightly skips ", "Skip:")
+	p.Types("q")
+	p.Ends(0, "Skip:")
+	l.expect(said{err: p.Stderr.String()}, 0, " skip nightly --next 1: plan/nightly skips ")
+	if got := l.seen("nightly").Annotations[annotations.Skip]; got == "" {
+		t.Error("no slot is skipped")
+	}
+}
+
+// sleeper makes a HibernatePlan of a Deployment, orders, that sleeps by hand alone. There is no
+// controller, so orders is at no replicas once the test says so.
+func (l *lab) sleeper(name string) {
+	l.Helper()
+	l.runner(deploymentRights(), rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, Verbs: []string{"get", "patch"}})
+	l.deployment("orders", 2)
+	text := "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {behavior: {retries: 0}, schedule: {offHours: [{start: '20:00', end: '07:00'}], exclude: [{fromDate: '2020-01-01', untilDate: '2039-12-31'}]}, targets: [{name: apps, type: workload, parameters: {kinds: [Deployment]}}]}\n"
+	cm, err := l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, annotations.NewHibernatePlan(l.ns, name, text, ""), metav1.CreateOptions{})
+	l.must(err)
+	l.eventually(name+" is taken up", func() (bool, string) {
+		got, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, name, metav1.GetOptions{})
+		l.must(err)
+		return got.Annotations[annotations.StatusObserved] == annotations.Observed(cm), fmt.Sprint(got.Annotations)
+	})
+}
+
+// scales waits until orders is scaled, and does what a controller would do then.
+func (l *lab) scales(to int32) {
+	l.Helper()
+	l.eventually(fmt.Sprintf("orders is scaled to %d", to), func() (bool, string) {
+		d, err := l.admin.AppsV1().Deployments(l.ns).Get(l.ctx, "orders", metav1.GetOptions{})
+		l.must(err)
+		if *d.Spec.Replicas != to {
+			return false, fmt.Sprint(*d.Spec.Replicas)
+		}
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: to, ReadyReplicas: to, AvailableReplicas: to, UpdatedReplicas: to}
+		_, err = l.admin.AppsV1().Deployments(l.ns).UpdateStatus(l.ctx, d, metav1.UpdateOptions{})
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// What is waited for goes on when somebody leaves: who comes back sees how it ends.
+func TestSleepIsWaitedForAtATerminal(t *testing.T) {
+	l := newLab(t)
+	l.sleeper("nights")
+	for _, one := range []struct {
+		command, under, to string
+		replicas           int32
+	}{{"hibernate", "Hibernating", "Hibernated", 0}, {"wake", "WakingUp", "Active", 2}} {
+		p := l.sits(80, 24, one.command, "nights", "--yes", "--wait")
+		p.Sees("nights", one.under, "apps", "Running", "q quit")
+		p.TakesTheScreen()
+		p.Resizes(40, 12)
+		p.Sees("apps")
+		p.Types("q")
+		p.Ends(130)
+		l.expect(said{err: p.Stderr.String()}, 0, "the request is kept, and goes on without you")
+		p.IsBack("apps")
+
+		p = l.sits(80, 24, one.command, "nights", "--yes", "--wait")
+		p.Sees(one.under, "Running")
+		p.TakesTheScreen()
+		l.scales(one.replicas)
+		p.Ends(0, "nights", one.to)
+	}
+}
+
+func TestSleepThatFailsIsWaitedForAtATerminal(t *testing.T) {
+	l := newLab(t)
+	l.sleeper("nights")
+	l.must(l.admin.RbacV1().RoleBindings(l.ns).Delete(l.ctx, "maint-runner", metav1.DeleteOptions{}))
+	p := l.sits(120, 24, "hibernate", "nights", "--yes", "--wait")
+	p.Ends(4, "nights", "Error")
+	l.expect(said{err: p.Stderr.String()}, 0, "error: plan nights: Error: apps failed: ", "forbidden")
 }

@@ -17,7 +17,7 @@ func cmdRooms() map[string][]string {
 		"remedy":     nil,
 		"view":       {"exit", "instant"},
 		"factory":    {"exit", "instant", "remedy", "terminal", "view"},
-		"choice":     {"exit", "factory"},
+		"choice":     {"exit", "remedy", "factory"},
 		"completion": {"factory", "view"},
 		"rollout":    {"remedy", "view", "factory"},
 		"source":     {"exit", "instant", "view", "factory", "rollout"},
@@ -40,7 +40,7 @@ func cmdRooms() map[string][]string {
 		"restore":    {"exit", "instant", "view", "factory", "completion", "print"},
 		"adopt":      {"exit", "instant", "view", "factory"},
 		"image":      nil,
-		"setup":      {"exit", "image", "instant", "view", "factory", "print"},
+		"setup":      {"exit", "image", "instant", "remedy", "view", "factory", "print"},
 		"cmdtest":    {"view", "factory"},
 	}
 }

@@ -230,7 +230,7 @@ func (o *options) sign(ctx context.Context, k *factory.Cluster, ring annotations
 		return fmt.Errorf("configmap/%s was changed meanwhile: look at it again", cm.Name)
 	}
 	if err != nil {
-		return factory.WriteError("sign configmap/"+cm.Name, "update", cm.Namespace, err)
+		return k.WriteError("sign configmap/"+cm.Name, "update", cm.Namespace, err)
 	}
 	return o.Report(o.IOStreams, false, "configmap/%s signed%s", cm.Name, o.Mark())
 }

@@ -51,7 +51,7 @@ func TestRestoreDataIsAdopted(t *testing.T) {
 
 func TestWhatCannotBeAdoptedIsToldWithTheNextCommand(t *testing.T) {
 	secret, _, cm := toAdopt(t)
-	const lacking = "; the ClusterRole edit in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"
+	const lacking = "; the ClusterRole edit in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\n"
 	for name, c := range map[string]struct {
 		object string
 		forbid []string // a verb and a resource
@@ -59,7 +59,7 @@ func TestWhatCannotBeAdoptedIsToldWithTheNextCommand(t *testing.T) {
 	}{
 		"a name that is misspelt":       {object: strings.Replace(cm.Name, "office", "ofice", 1), err: "there is no ConfigMap " + strings.Replace(cm.Name, "office", "ofice", 1) + " in namespace shop; did you mean \"" + cm.Name + "\"?\n"},
 		"a name that is like no other":  {object: "x", err: "there is no ConfigMap x in namespace shop; 'kubectl maint adopt --all --dry-run=client' shows which records of the agent have no valid signature\n"},
-		"who may not read the key":      {object: cm.Name, forbid: []string{"get", "secrets"}, err: "read the agent's key: secrets is forbidden: not for you; a Role with get on secrets in namespace maint-system would let you; 'kubectl auth can-i --list -n maint-system' shows what you may\n"},
+		"who may not read the key":      {object: cm.Name, forbid: []string{"get", "secrets"}, err: "read the agent's key: secrets is forbidden: not for you; a Role with get on secrets in namespace maint-system would let you; 'kubectl -n maint-system auth can-i --list' shows what you may\n"},
 		"who may not write the records": {object: cm.Name, forbid: []string{"update", "configmaps"}, err: "sign configmap/" + cm.Name + ": configmaps is forbidden: not for you" + lacking},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -146,7 +146,7 @@ func TestSkip(t *testing.T) {
 		{name: "more slots than an annotation may name", spec: "triggers: {schedules: [{cron: '* * * * *'}]}", notes: []string{annotations.Skip, one}, line: "skip orders --next 100", code: 1, err: "error: 101 slots cannot be named one by one: use --until\n"},
 		{name: "a plan with a fault", spec: "triggers: {schedules: [{cron: 'soon'}]}", line: "skip orders --next 1", code: 1, err: "error: plan orders is not valid:\nerror: line 1: spec.triggers.schedules[0].cron: has 1 fields; write five: minute hour day-of-month month day-of-week, such as \"0 2 * * 6\"\n"},
 		{name: "no plan of that name", line: "skip order --next 1", code: 1, err: "error: there is no plan \"order\" in namespace shop; did you mean \"orders\"?\n"},
-		{name: "who may not write", spec: weekly, line: "skip orders --all", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"},
+		{name: "who may not write", spec: weekly, line: "skip orders --all", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\n"},
 	})
 }
 

@@ -93,7 +93,7 @@ func (s *scope) namespace(c *factory.Factory, k *factory.Cluster, agent agentSee
 	case !s.everywhere:
 		return k.Namespace, nil
 	case agent.unknown != nil:
-		return "", factory.Explain("find the agent's namespace", agent.unknown)
+		return "", k.Explain("find the agent's namespace", agent.unknown)
 	case agent.Missing != "" && agent.Heartbeat.IsZero() && c.AgentNamespace == "":
 		return "", exit.Errorf(exit.CodeNoAgent, "%s (or name its namespace with --agent-namespace)", agent.Missing)
 	}
@@ -322,7 +322,7 @@ func annotateNamespace(ctx context.Context, k *factory.Cluster, name string, dry
 	if err == nil {
 		dry.Wrote(written)
 	}
-	err = factory.WriteError("write to namespace "+name, "patch", name, err)
+	err = k.WriteError("write to namespace "+name, "patch", name, err)
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w\n--all is about the namespace itself; name plans to pause or resume single ones", err)
 	}

@@ -31,7 +31,7 @@ func TestPause(t *testing.T) {
 		{name: "a name that is a plan and a node", world: objects(cmdtest.Node("orders")), line: "pause orders", code: 2, err: "error: orders is a plan in namespace shop, and a node: write plan/orders or node/orders\n"},
 		{name: "no node of that name", line: "pause node/ghost", code: 1, err: "error: there is no node \"ghost\"; 'kubectl get nodes' shows which there are\n"},
 		{name: "a trial", line: "pause orders --dry-run", out: "plan/orders paused until resumed (dry run)\n"},
-		{name: "who may not write", line: "pause orders", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"},
+		{name: "who may not write", line: "pause orders", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\n"},
 		{name: "who may not write on nodes", world: objects(cmdtest.Node("worker-1")), line: "pause worker-1", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "nodes", "") }, code: 1, err: "Error from server (Forbidden): write to node worker-1: nodes is forbidden: not for you; a ClusterRole with patch on nodes would let you; 'kubectl auth can-i --list' shows what you may\n"},
 		{name: "until a time that has passed on the user's clocks and not on the plan's", spec: weekly, line: "pause orders --until '2026-11-21 00:30'", out: "plan/orders paused until Sat 2026-11-21 00:30 EST (2026-11-21T05:30:00Z)\n", wrote: signed(annotations.Pause, "2026-11-21T05:30:00Z", "")},
 		{name: "until a time that has passed on the clocks of one of two: nothing is written on the other", world: objects(cmdtest.Sleeper("east", east)), line: "pause orders east --until '2026-11-21 08:00'", code: 2, err: "error: --until: Sat 2026-11-21 08:00 JST (2026-11-20T23:00:00Z) has passed\n"},
@@ -117,9 +117,9 @@ func TestPauseAndResumeOfAll(t *testing.T) {
 func TestWhoMayNotWriteOnTheNamespaceIsToldWhatElseThereIs(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Namespace("shop"), cmdtest.Agent())
 	o.Forbids("patch", "namespaces", "")
-	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): write to namespace shop: namespaces is forbidden: not for you; a Role with patch on namespaces in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\nerror: --all is about the namespace itself; name plans to pause or resume single ones\n"})
+	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): write to namespace shop: namespaces is forbidden: not for you; a Role with patch on namespaces in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\nerror: --all is about the namespace itself; name plans to pause or resume single ones\n"})
 	o.Forbids("get", "namespaces", "")
-	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): read namespace shop: namespaces is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"})
+	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): read namespace shop: namespaces is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\n"})
 }
 
 func TestResume(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 )
 
 // Chosen says how objects were chosen: by their names or by their labels, in one namespace or in all.
@@ -48,7 +49,7 @@ func Each[T any](ctx context.Context, c *factory.Factory, by Chosen, things []T,
 // ended is the error where --timeout or Ctrl-C ended the command. Its exit code says so, whatever failed before.
 func ended(ctx context.Context, failed []error, err error) error {
 	code, why := exit.CodeInterrupted, "interrupted"
-	if errors.Is(context.Cause(ctx), factory.TimeoutPassed) {
+	if errors.Is(context.Cause(ctx), remedy.TimeoutPassed) {
 		code, why = exit.CodeTimeout, "--timeout passed"
 	}
 	if known := new(exit.Error); !errors.As(err, &known) {

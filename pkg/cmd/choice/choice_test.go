@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 )
 
 // What ends the command before the last plan says how it ended, whatever failed before; otherwise those that
@@ -27,11 +28,11 @@ func TestTheExitCodeOfMany(t *testing.T) {
 		"one failed":                              {first: failed("a"), code: exit.CodeRunFailed, text: "plan a failed"},
 		"both failed alike":                       {first: failed("a"), second: failed("b"), code: exit.CodeRunFailed, text: "plan a failed\nplan b failed"},
 		"each failed in its way":                  {first: failed("a"), second: errors.New("plan b: 503"), code: exit.CodeError, text: "plan a failed\nplan b: 503"},
-		"one failed, and then the time was over":  {first: failed("a"), second: exit.Errorf(exit.CodeTimeout, "--timeout passed: b runs"), over: factory.TimeoutPassed, code: exit.CodeTimeout, text: "plan a failed\n--timeout passed: b runs"},
-		"one failed, and a client met the end":    {first: failed("a"), second: errors.New("context deadline exceeded"), over: factory.TimeoutPassed, code: exit.CodeTimeout, text: "plan a failed\n--timeout passed: context deadline exceeded"},
+		"one failed, and then the time was over":  {first: failed("a"), second: exit.Errorf(exit.CodeTimeout, "--timeout passed: b runs"), over: remedy.TimeoutPassed, code: exit.CodeTimeout, text: "plan a failed\n--timeout passed: b runs"},
+		"one failed, and a client met the end":    {first: failed("a"), second: errors.New("context deadline exceeded"), over: remedy.TimeoutPassed, code: exit.CodeTimeout, text: "plan a failed\n--timeout passed: context deadline exceeded"},
 		"one failed, and somebody interrupted":    {first: failed("a"), second: exit.Errorf(exit.CodeInterrupted, "interrupted: b runs"), over: context.Canceled, code: exit.CodeInterrupted, text: "plan a failed\ninterrupted: b runs"},
 		"one failed, and a client is interrupted": {first: failed("a"), second: errors.New("context canceled"), over: context.Canceled, code: exit.CodeInterrupted, text: "plan a failed\ninterrupted: context canceled"},
-		"the time was over for the first":         {first: exit.Errorf(exit.CodeTimeout, "--timeout passed: a runs"), over: factory.TimeoutPassed, code: exit.CodeTimeout, text: "--timeout passed: a runs"},
+		"the time was over for the first":         {first: exit.Errorf(exit.CodeTimeout, "--timeout passed: a runs"), over: remedy.TimeoutPassed, code: exit.CodeTimeout, text: "--timeout passed: a runs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())

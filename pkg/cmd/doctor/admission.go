@@ -40,7 +40,7 @@ func (o *options) confined(ctx context.Context, k *factory.Cluster, namespace st
 		o.unknown("the policies that confine the agent", errors.New("this API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do)"))
 		return
 	case err != nil:
-		o.unknown("the policies that confine the agent", factory.Explain("list them", err))
+		o.unknown("the policies that confine the agent", k.Explain("list them", err))
 		return
 	}
 	var names, missing []string
@@ -64,7 +64,7 @@ func (o *options) confined(ctx context.Context, k *factory.Cluster, namespace st
 			break
 		}
 		if unread != nil {
-			o.unknown("the bindings of the policies that confine the agent", factory.Explain("list them", unread))
+			o.unknown("the bindings of the policies that confine the agent", k.Explain("list them", unread))
 			break
 		}
 		if o.bound("that confine the agent's token", append(confining(), "maint-agent-tokens"), names, bindings.Items) {
@@ -75,7 +75,7 @@ func (o *options) confined(ctx context.Context, k *factory.Cluster, namespace st
 		return
 	}
 	if unread != nil {
-		o.unknown("the bindings of the policies that guard intents, records and freezes", factory.Explain("list them", unread))
+		o.unknown("the bindings of the policies that guard intents, records and freezes", k.Explain("list them", unread))
 		return
 	}
 	if o.bound("that guard intents, records and freezes", guarding(), names, bindings.Items) && slices.Contains(names, "maint-intents") {

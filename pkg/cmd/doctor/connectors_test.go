@@ -52,7 +52,7 @@ func TestDoctorOfThePlansConnectors(t *testing.T) {
 		{
 			name: "the account names no role for the account of AWS", line: "doctor orders", code: 1, err: oneProblem,
 			world: installed(backup, aws("{serviceAccount: {}}")),
-			out: valid + "amiss    ServiceAccount shop/maint-runner names no role of AWS, which the connector CloudProvider/aws takes\n         kubectl annotate serviceaccount maint-runner -n shop eks.amazonaws.com/role-arn=arn:aws:iam::123456789012:role/ROLE\n" +
+			out: valid + "amiss    ServiceAccount shop/maint-runner names no role of AWS, which the connector CloudProvider/aws takes\n         'kubectl -n shop annotate serviceaccount maint-runner eks.amazonaws.com/role-arn=arn:aws:iam::123456789012:role/ROLE'\n" +
 				"ok       the agent may ask for tokens of ServiceAccount shop/maint-runner\nok       the steps need no rights in this cluster\n" +
 				"unknown  step one: its rights are those of its role in AWS: rds:DescribeDBInstances, rds:DescribeDBClusters, rds:DescribeDBSnapshots, rds:DescribeDBClusterSnapshots, rds:CreateDBSnapshot, rds:CreateDBClusterSnapshot, rds:AddTagsToResource\n" +
 				"unknown  step one: the connector aws takes the role that the ServiceAccount is annotated with, which needs 'kubectl maint install --cloud' (docs/hibernation-aws.md)\n",

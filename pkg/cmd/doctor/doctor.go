@@ -139,7 +139,7 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	agent, err := o.Agent(ctx, k)
 	if answer := apierrors.APIStatus(nil); err != nil && !errors.As(err, &answer) { // nobody answered: nothing that follows could be seen
-		return factory.Explain("ask for the agent", err)
+		return k.Explain("ask for the agent", err)
 	}
 	o.agent(agent, err)
 	o.clock(k)
@@ -236,7 +236,7 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 		o.good("no configuration: the defaults hold")
 		return &agentconfig.AgentConfig{}
 	case err != nil:
-		o.unknown("the agent's configuration", factory.Explain("it cannot be read", err))
+		o.unknown("the agent's configuration", k.Explain("it cannot be read", err))
 		return nil
 	}
 	spec, fault := factory.Configuration(cm)
@@ -276,7 +276,7 @@ func (o *options) account(ctx context.Context, k *factory.Cluster, agent factory
 		o.amiss(fmt.Sprintf("ServiceAccount %s/%s is not there", namespace, name), "create it, with its Role: "+o.Suggest().Grant(cm.Name))
 		return false, []string{fmt.Sprintf("the ServiceAccount %s does not exist in namespace %s", name, namespace)}
 	case err != nil:
-		o.unknown("ServiceAccount "+namespace+"/"+name, factory.Explain("it cannot be read", err))
+		o.unknown("ServiceAccount "+namespace+"/"+name, k.Explain("it cannot be read", err))
 	default:
 		o.good("ServiceAccount %s/%s is there", namespace, name)
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
-	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/rights"
 )
 
@@ -100,7 +99,7 @@ func (o *options) secret(ctx context.Context, k *factory.Cluster, namespace, nam
 		o.amiss(fmt.Sprintf("the Secret %s/%s of %s is not there", namespace, name, of), "create it with the keys "+strings.Join(keys, ", "))
 		return
 	case err != nil:
-		o.unknown(fmt.Sprintf("the Secret %s/%s of %s", namespace, name, of), factory.Explain("it cannot be read", err))
+		o.unknown(fmt.Sprintf("the Secret %s/%s of %s", namespace, name, of), k.Explain("it cannot be read", err))
 		return
 	}
 	var lacks []string
@@ -127,7 +126,7 @@ func (o *options) role(ctx context.Context, k *factory.Cluster, namespace, accou
 	of, is := connector.RoleAccount(arn)
 	switch {
 	case !is:
-		o.amiss(fmt.Sprintf("ServiceAccount %s/%s names no role of AWS, which the connector %s takes", namespace, account, key), fmt.Sprintf("kubectl annotate serviceaccount %s -n %s %s=arn:aws:iam::%s:role/ROLE", intent.Word(account), intent.Word(namespace), intent.Word(annotation), intent.Word(in.AccountID)))
+		o.amiss(fmt.Sprintf("ServiceAccount %s/%s names no role of AWS, which the connector %s takes", namespace, account, key), o.Suggest().In(namespace).Role(account, annotation, in.AccountID))
 	case in.AssumeRoleARN == "" && of != in.AccountID:
 		o.amiss(fmt.Sprintf("ServiceAccount %s/%s has a role of account %s, and the connector %s names account %s", namespace, account, of, key, in.AccountID), "name the account of the role, or a role of that account as assumeRoleArn")
 	default:
@@ -162,7 +161,7 @@ func (o *options) namespaces(ctx context.Context, k *factory.Cluster, spec hiber
 			case apierrors.IsNotFound(err):
 				o.amiss(fmt.Sprintf("the namespace %s of target %s is not there", name, t.Name), "create it, or take it out of the target's namespaces")
 			case err != nil:
-				o.unknown("the namespace "+name+" of target "+t.Name, factory.Explain("it cannot be read", err))
+				o.unknown("the namespace "+name+" of target "+t.Name, k.Explain("it cannot be read", err))
 			}
 		}
 	}

@@ -214,7 +214,7 @@ func (o *options) service(ctx context.Context, k *factory.Cluster, one host, nam
 		o.amiss(fmt.Sprintf("there is no Service %s in namespace %s, which %s calls", name, namespace, one.by), "create it, or fix the address")
 		return
 	case err != nil:
-		o.unknown(fmt.Sprintf("Service %s/%s, which %s calls", namespace, name, one.by), factory.Explain("it cannot be read", err))
+		o.unknown(fmt.Sprintf("Service %s/%s, which %s calls", namespace, name, one.by), k.Explain("it cannot be read", err))
 	default:
 		for _, ip := range service.Spec.ClusterIPs {
 			if address, err := netip.ParseAddr(ip); err == nil { // None: the addresses of its pods are not known
@@ -252,7 +252,7 @@ func (o *options) images(ctx context.Context, k *factory.Cluster, t plan.Tree) {
 	}
 	nodes, err := k.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: nodesWithImages})
 	if err != nil {
-		o.unknown("whether nodes have the images of Jobs", factory.Explain("list nodes", err))
+		o.unknown("whether nodes have the images of Jobs", k.Explain("list nodes", err))
 		return
 	}
 	have := map[string]bool{}

@@ -150,7 +150,7 @@ func (o *options) findConnector(ctx context.Context, k *factory.Cluster, namespa
 		cm, err := k.ConfigMaps(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		switch {
 		case err != nil && !apierrors.IsNotFound(err):
-			return connector.Connector{}, factory.Explain("read the connector "+ref.Name, err).Error()
+			return connector.Connector{}, k.Explain("read the connector "+ref.Name, err).Error()
 		case err != nil || cm.Labels[annotations.LabelKind] != annotations.KindConnector:
 			return connector.Connector{}, reference.NoConnector(ref)
 		}
@@ -234,7 +234,7 @@ func (o *options) allowed(ctx context.Context, k *factory.Cluster, user string, 
 			return review.Status.Allowed, nil
 		}
 		if !apierrors.IsForbidden(err) {
-			return false, factory.Explain("ask what it may", err)
+			return false, k.Explain("ask what it may", err)
 		}
 		o.as[user] = nil // it will be forbidden for the next right, too
 	}
@@ -248,7 +248,7 @@ func reviewed(ctx context.Context, k *factory.Cluster, user string, a authorizat
 		User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}, ResourceAttributes: &a,
 	}}, metav1.CreateOptions{})
 	if err != nil {
-		return false, factory.Explain("ask what it may", err)
+		return false, k.Explain("ask what it may", err)
 	}
 	return review.Status.Allowed, nil
 }

@@ -33,7 +33,7 @@ func (o *options) signed(ctx context.Context, k *factory.Cluster, agent factory.
 	}
 	switch {
 	case err != nil:
-		o.unknown("which key signed the agent's runs and ledgers", factory.Explain("list them", err))
+		o.unknown("which key signed the agent's runs and ledgers", k.Explain("list them", err))
 		return
 	case len(others) == 0:
 		return

@@ -103,11 +103,12 @@ func CodeOf(err error) int {
 }
 
 // Lines are an error for people, one line for each of its errors. An error about rights or credentials
-// begins as kubectl's do. Advice follows the first line of the error that it is about.
-func Lines(err error) []string {
+// begins as kubectl's do. Advice follows the first line of the error that it is about; login is that for
+// who has to log in.
+func Lines(err error, login string) []string {
 	var out []string
 	for _, one := range apart(err) {
-		out = append(out, linesOf(one)...)
+		out = append(out, linesOf(one, login)...)
 	}
 	return out
 }
@@ -135,7 +136,7 @@ func apart(err error) []error {
 	return out
 }
 
-func linesOf(err error) []string {
+func linesOf(err error, login string) []string {
 	head, tail, text, known := "error: ", "", err.Error(), new(helped)
 	if apierrors.IsForbidden(err) {
 		head = "Error from server (Forbidden): "
@@ -144,7 +145,7 @@ func linesOf(err error) []string {
 		tail = "; " + known.help
 	}
 	if said := loggedOut(err); said != "" {
-		text, tail = said, "; "+loginHelp
+		text, tail = said, "; "+login
 	}
 	var out []string
 	for line := range strings.SplitSeq(text, "\n") {

@@ -58,7 +58,7 @@ func TestWhatWouldHelpIsToldAtTheEndAlone(t *testing.T) {
 		{&Error{Code: 1, Err: errors.Join(fmt.Errorf("a: %w", inner), errors.New("b is held"))}, "a: no\nb is held", []string{"error: a: no; ask jane", "error: b is held"}},
 		{fmt.Errorf("%w, and %w", errors.New("a is held"), inner), "a is held, and no", []string{"error: a is held, and no; ask jane"}},
 	} {
-		if got := Lines(c.err); c.err.Error() != c.text || !slices.Equal(got, c.want) {
+		if got := Lines(c.err, ""); c.err.Error() != c.text || !slices.Equal(got, c.want) {
 			t.Errorf("%q, %q", c.err, got)
 		}
 	}

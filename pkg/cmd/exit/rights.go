@@ -27,18 +27,19 @@ func refusedOf(err error) *metav1.StatusDetails {
 }
 
 // RightBy is the advice for a missing right: the role that has it, in a namespace or, where that is
-// empty, in the whole cluster.
-func RightBy(role, namespace string) string {
-	in, flag := "", ""
+// empty, in the whole cluster, and the command that lists rights.
+func RightBy(role, namespace, canI string) string {
+	in := ""
 	if namespace != "" {
-		in, flag = " in namespace "+namespace, " -n "+namespace
+		in = " in namespace " + namespace
 	}
-	return role + in + " would let you; 'kubectl auth can-i --list" + flag + "' shows what you may"
+	return role + in + " would let you; " + canI + " shows what you may"
 }
 
 // NeedsRight adds to an error the role that the request needs, where a right is missing. Documents are
-// ConfigMaps, which the ClusterRole edit lets people write; of other objects the verb is named.
-func NeedsRight(err error, verb, namespace string) error {
+// ConfigMaps, which the ClusterRole edit lets people write; of other objects the verb is named. canI is
+// the command that lists rights.
+func NeedsRight(err error, verb, namespace, canI string) error {
 	of := refusedOf(err)
 	if of == nil {
 		return err
@@ -48,9 +49,9 @@ func NeedsRight(err error, verb, namespace string) error {
 	case namespace == "":
 		role = "a ClusterRole"
 	case of.Kind == "configmaps" && of.Group == "":
-		return WithHelp(err, RightBy("the ClusterRole edit", namespace))
+		return WithHelp(err, RightBy("the ClusterRole edit", namespace, canI))
 	}
-	return WithHelp(err, RightBy(role+" with "+verb+" on "+strings.TrimSuffix(of.Kind+"."+of.Group, "."), namespace))
+	return WithHelp(err, RightBy(role+" with "+verb+" on "+strings.TrimSuffix(of.Kind+"."+of.Group, "."), namespace, canI))
 }
 
 // loggedOut says in kubectl's words that the API server does not accept the credentials, and at what;
@@ -67,6 +68,3 @@ func loggedOut(err error) string {
 	}
 	return text
 }
-
-// loginHelp is what a person whose credentials are not accepted does next.
-const loginHelp = "'kubectl auth whoami' tries your credentials, 'kubectl config get-contexts' lists other contexts"

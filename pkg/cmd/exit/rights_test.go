@@ -29,9 +29,9 @@ func TestWhoLacksARightIsToldWhichRoleHasIt(t *testing.T) {
 		namespace string
 		help      string
 	}{
-		{"a document", forbidden("", "configmaps"), "shop", "; the ClusterRole edit in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may"},
-		{"another object", forbidden("apps", "deployments"), "shop", "; a Role with patch on deployments.apps in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may"},
-		{"an object of the cluster", forbidden("", "nodes"), "", "; a ClusterRole with patch on nodes would let you; 'kubectl auth can-i --list' shows what you may"},
+		{"a document", forbidden("", "configmaps"), "shop", "; the ClusterRole edit in namespace shop would let you; 'can I' shows what you may"},
+		{"another object", forbidden("apps", "deployments"), "shop", "; a Role with patch on deployments.apps in namespace shop would let you; 'can I' shows what you may"},
+		{"an object of the cluster", forbidden("", "nodes"), "", "; a ClusterRole with patch on nodes would let you; 'can I' shows what you may"},
 		{"an admission policy", policy, "shop", ""},
 		{"a webhook", webhook, "shop", ""},
 		{"a quota", quota, "shop", ""},
@@ -39,21 +39,21 @@ func TestWhoLacksARightIsToldWhichRoleHasIt(t *testing.T) {
 		{"another error", errors.New("etcd is full"), "shop", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := Lines(NeedsRight(fmt.Errorf("write: %w", c.err), "patch", c.namespace))
-			want := Lines(fmt.Errorf("write: %w", c.err))
+			got := Lines(NeedsRight(fmt.Errorf("write: %w", c.err), "patch", c.namespace, "'can I'"), "")
+			want := Lines(fmt.Errorf("write: %w", c.err), "")
 			if want[0] += c.help; !slices.Equal(got, want) || LacksRight(c.err) != (c.help != "") {
 				t.Errorf("%q\nwant %q", got, want)
 			}
 		})
 	}
-	if err := NeedsRight(nil, "patch", "shop"); err != nil {
+	if err := NeedsRight(nil, "patch", "shop", ""); err != nil {
 		t.Error(err)
 	}
 }
 
 // kubectl's words come first, so that who searches for them finds what others say about them.
 func TestWhoseCredentialsAreNotAcceptedIsToldInKubectlsWords(t *testing.T) {
-	const help = "; 'kubectl auth whoami' tries your credentials, 'kubectl config get-contexts' lists other contexts"
+	const help = "; log in"
 	plain := apierrors.NewUnauthorized("Unauthorized")
 	for _, c := range []struct {
 		err  error
@@ -64,7 +64,7 @@ func TestWhoseCredentialsAreNotAcceptedIsToldInKubectlsWords(t *testing.T) {
 		{fmt.Errorf("list plans: %w", apierrors.NewUnauthorized("the server has asked for the client to provide credentials")), "error: You must be logged in to the server (the server has asked for the client to provide credentials): list plans" + help},
 		{fmt.Errorf("%w, so nothing was done", plain), "error: You must be logged in to the server (Unauthorized): Unauthorized, so nothing was done" + help},
 	} {
-		if got := Lines(c.err); !slices.Equal(got, []string{c.want}) {
+		if got := Lines(c.err, "log in"); !slices.Equal(got, []string{c.want}) {
 			t.Errorf("%q\nwant %q", got, c.want)
 		}
 	}

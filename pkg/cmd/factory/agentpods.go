@@ -18,11 +18,11 @@ import (
 // silentAgent says why an agent is silent, with a command that helps, as far as the user may read
 // its Deployment and pods; installed: they exist.
 func (k *Cluster) silentAgent(ctx context.Context, namespace string) (why string, installed bool) {
-	why = fmt.Sprintf("see 'kubectl -n %s get pods'", namespace)
+	why = "see " + k.commands().In(namespace).Get("pods")
 	picked := metav1.ListOptions{LabelSelector: annotations.AgentPods, Limit: 10}
 	if list, err := k.Kube.AppsV1().Deployments(namespace).List(ctx, picked); err == nil {
 		for _, d := range list.Items {
-			why, installed = cmp.Or(whyNoPods(&d), why), true
+			why, installed = cmp.Or(k.whyNoPods(&d), why), true
 		}
 	}
 	var said []string
@@ -39,13 +39,14 @@ func (k *Cluster) silentAgent(ctx context.Context, namespace string) (why string
 
 // whyNoPods says why a Deployment has no pods, or too few, with a command that helps; empty: no
 // reason was found.
-func whyNoPods(d *appsv1.Deployment) string {
+func (k *Cluster) whyNoPods(d *appsv1.Deployment) string {
+	of := k.commands().In(d.Namespace)
 	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
-		return fmt.Sprintf("its Deployment %s is scaled to 0 replicas: start it with 'kubectl -n %s scale deployment %s --replicas=2'", d.Name, d.Namespace, d.Name)
+		return fmt.Sprintf("its Deployment %s is scaled to 0 replicas: start it with %s", d.Name, of.Scale(d.Name))
 	}
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return fmt.Sprintf("its Deployment %s cannot create pods: %s: see 'kubectl -n %s describe deployment %s'", d.Name, document.Cut(cmp.Or(c.Message, c.Reason), document.MaxMessage/2), d.Namespace, d.Name)
+			return fmt.Sprintf("its Deployment %s cannot create pods: %s: see %s", d.Name, document.Cut(cmp.Or(c.Message, c.Reason), document.MaxMessage/2), of.DescribeDeployment(d.Name))
 		}
 	}
 	return ""

@@ -3,10 +3,8 @@ package factory
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -194,50 +192,29 @@ func (k *Cluster) Actor(ctx context.Context) string {
 }
 
 // Explain adds what a person can do to an error of the API server.
-func Explain(doing string, err error) error {
-	var out *url.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &out) && errors.Is(out.Err, TimeoutPassed):
-		return fmt.Errorf("%s: the API server at %s had not answered by then; 'kubectl cluster-info' shows whether it does", doing, serverOf(out.URL))
-	case errors.As(err, &out) && !errors.Is(err, context.Canceled):
-		what := "cannot be reached"
-		if out.Timeout() {
-			what = "does not answer"
-		}
-		return fmt.Errorf("%s: the API server at %s %s: %w; 'kubectl cluster-info' tries it, 'kubectl config get-contexts' lists others", doing, serverOf(out.URL), what, out.Err)
-	}
-	return fmt.Errorf("%s: %w", doing, err)
-}
+func (k *Cluster) Explain(doing string, err error) error { return k.commands().Explain(doing, err) }
 
 // ReadError is Explain for reading documents, in a namespace or, where it is empty, in all. Where a
 // right is missing, it says what to ask for, or where to look instead.
 func (k *Cluster) ReadError(doing, namespace string, err error) error {
-	out := Explain(doing, err)
+	out := k.Explain(doing, err)
 	switch {
 	case !apierrors.IsForbidden(err):
 		return out
 	case namespace == "":
 		return exit.WithHelp(out, "-n NAMESPACE asks for one namespace alone")
 	}
-	return exit.WithHelp(out, exit.RightBy("the ClusterRole view", namespace))
+	return exit.WithHelp(out, exit.RightBy("the ClusterRole view", namespace, k.canI(namespace)))
 }
 
 // WriteError is Explain for a write, or for what only who writes reads, in a namespace or, where it is
 // empty, in the whole cluster. Where a right is missing, it says which role has it.
-func WriteError(doing, verb, namespace string, err error) error {
-	return exit.NeedsRight(Explain(doing, err), verb, namespace)
+func (k *Cluster) WriteError(doing, verb, namespace string, err error) error {
+	return exit.NeedsRight(k.Explain(doing, err), verb, namespace, k.canI(namespace))
 }
+
+// canI lists what somebody may do in a namespace, or, where it is empty, in that of the context.
+func (k *Cluster) canI(namespace string) string { return k.commands().In(namespace).CanI() }
 
 // unconfigured is client-go's address of the API server without any configuration.
 const unconfigured = "http://localhost:8080"
-
-// serverOf is the address of the API server.
-func serverOf(request string) string {
-	u, err := url.Parse(request)
-	if err != nil {
-		return request
-	}
-	return u.Scheme + "://" + u.Host
-}

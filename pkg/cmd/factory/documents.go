@@ -96,7 +96,7 @@ func (k *Cluster) instead(ctx context.Context, name string, kinds []string) stri
 	}
 	if len(names) == 0 {
 		if k.noNamespace(ctx, k.Namespace) {
-			return ": there is no such namespace; 'kubectl get namespaces' shows which there are"
+			return ": there is no such namespace; " + k.commands().In("").Get("namespaces") + " shows which there are"
 		}
 		return "; the namespace has none: choose another with -n, or see all with " + k.commands().ListAll()
 	}
@@ -224,7 +224,7 @@ func (k *Cluster) ListDocuments(ctx context.Context, what, kind, namespace, sele
 		return nil, k.ReadError("list "+what, namespace, err)
 	}
 	if len(list.Items) == 0 && namespace != "" && k.Warn != nil && !k.seen.there(namespace, func() bool { return !k.noNamespace(ctx, namespace) }) {
-		k.Warn("there is no namespace " + namespace + "; 'kubectl get namespaces' shows which there are")
+		k.Warn("there is no namespace " + namespace + "; " + k.commands().In("").Get("namespaces") + " shows which there are")
 	}
 	out := make([]*corev1.ConfigMap, len(list.Items))
 	for i := range list.Items {

@@ -127,7 +127,7 @@ func (c *Factory) Connect() (*Cluster, error) {
 	}
 	namespace, _, err := c.Config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return nil, NoCluster(err)
+		return nil, c.NoCluster(err)
 	}
 	meta, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -210,18 +210,18 @@ func (c *Factory) elsewhere(namespace string) string {
 }
 
 // NoCluster says why there is no cluster.
-func NoCluster(err error) error {
+func (c *Factory) NoCluster(err error) error {
 	if clientcmd.IsEmptyConfig(err) {
 		return errors.New("no cluster is configured: set KUBECONFIG or give --kubeconfig")
 	}
-	return fmt.Errorf("read kubeconfig: %w; 'kubectl config get-contexts' shows what kubectl finds", err)
+	return fmt.Errorf("read kubeconfig: %w; %s shows what kubectl finds", err, c.contexts())
 }
 
 // ClientConfig is the REST configuration of the kubeconfig.
 func (c *Factory) ClientConfig() (*rest.Config, error) {
 	config, err := c.Config.ToRESTConfig()
 	if err != nil {
-		return nil, NoCluster(err)
+		return nil, c.NoCluster(err)
 	}
 	if config.Host == unconfigured && !c.namesServer() {
 		return nil, c.nothingConfigured()
@@ -265,8 +265,11 @@ func (c *Factory) nothingConfigured() error {
 	if len(silent) > 0 {
 		why = view.PrefixList("no current context names a cluster in kubeconfig ", silent)
 	}
-	return fmt.Errorf("no cluster is configured: %s; set KUBECONFIG to an existing file, or give --kubeconfig; 'kubectl config get-contexts' shows what kubectl finds", why)
+	return fmt.Errorf("no cluster is configured: %s; set KUBECONFIG to an existing file, or give --kubeconfig; %s shows what kubectl finds", why, c.contexts())
 }
+
+// contexts is the command that lists the contexts of the kubeconfig; nothing is connected yet.
+func (c *Factory) contexts() string { return remedy.Commands{ClusterFlags: c.chosen()}.Contexts() }
 
 // OfflineAgent is the namespace of the agent when no cluster is asked.
 func (c *Factory) OfflineAgent() string {

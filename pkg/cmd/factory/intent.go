@@ -56,7 +56,7 @@ func (k *Cluster) Annotate(ctx context.Context, cm *corev1.ConfigMap, dry *DryRu
 			return nil
 		}
 		if !apierrors.IsConflict(refusal) {
-			return WriteError(fmt.Sprintf("write to %s/%s", cm.Namespace, cm.Name), "patch", cm.Namespace, refusal)
+			return k.WriteError(fmt.Sprintf("write to %s/%s", cm.Namespace, cm.Name), "patch", cm.Namespace, refusal)
 		}
 		now, err := k.ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
 		if err != nil {
@@ -69,7 +69,7 @@ func (k *Cluster) Annotate(ctx context.Context, cm *corev1.ConfigMap, dry *DryRu
 		return refusal
 	})
 	if apierrors.IsConflict(err) {
-		return Explain(fmt.Sprintf("write to %s/%s", cm.Namespace, cm.Name), err)
+		return k.Explain(fmt.Sprintf("write to %s/%s", cm.Namespace, cm.Name), err)
 	}
 	return err
 }

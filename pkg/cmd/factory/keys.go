@@ -23,7 +23,7 @@ func (c *Factory) Keyring(ctx context.Context, k *Cluster) (annotations.Keyring,
 		return annotations.Keyring{}, fmt.Errorf("there is no Secret %s/%s: the agent makes it when it first leads", namespace, annotations.KeyName)
 	}
 	if err != nil {
-		return annotations.Keyring{}, WriteError("read the agent's key", "get", namespace, err)
+		return annotations.Keyring{}, k.WriteError("read the agent's key", "get", namespace, err)
 	}
 	return annotations.ReadKeyring(secret)
 }

@@ -31,7 +31,7 @@ func (c *Factory) byLease(ctx context.Context, k *Cluster, s AgentState) AgentSt
 	if now.Sub(acquired) <= beginsWithin {
 		return AgentState{Namespace: s.Namespace, Identity: *lease.Spec.HolderIdentity, Heartbeat: lease.Spec.RenewTime.Time}
 	}
-	s.Missing = fmt.Sprintf("the agent in namespace %s has held its Lease since %s, but writes no heartbeat: see 'kubectl -n %s logs deployment/%s'", s.Namespace, instant.Local(acquired, c.Zone), s.Namespace, annotations.AgentName)
+	s.Missing = fmt.Sprintf("the agent in namespace %s has held its Lease since %s, but writes no heartbeat: see %s", s.Namespace, instant.Local(acquired, c.Zone), k.commands().In(s.Namespace).Logs(annotations.AgentName))
 	return s
 }
 

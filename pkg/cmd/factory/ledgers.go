@@ -125,7 +125,7 @@ func (c *Factory) WarnOfLedger(namespace, plan string, l view.Ledger) {
 func (k *Cluster) LeftBy(ctx context.Context, name string) (*view.Run, error) {
 	list, err := k.listLedgers(ctx, k.Namespace)
 	if err != nil {
-		return nil, Explain("look for run "+name+" in the plans' ledgers", err)
+		return nil, k.Explain("look for run "+name+" in the plans' ledgers", err)
 	}
 	var unread error
 	for i := range list {

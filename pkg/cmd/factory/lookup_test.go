@@ -177,12 +177,12 @@ func TestWhoMayNotReadIsToldWhatWouldHelp(t *testing.T) {
 		err  error
 		want string
 	}{
-		{document, "Error from server (Forbidden): read plan orders: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may"},
-		{plans, "Error from server (Forbidden): list plans: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may"},
+		{document, "Error from server (Forbidden): read plan orders: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may"},
+		{plans, "Error from server (Forbidden): list plans: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may"},
 		{everywhere, "Error from server (Forbidden): list plans: configmaps is forbidden: not for you; -n NAMESPACE asks for one namespace alone"},
 		{nodes, "Error from server (Forbidden): list nodes: nodes is forbidden: not for you; a ClusterRole with get, list and watch on nodes would let you; 'kubectl auth can-i --list' shows what you may"},
 	} {
-		if got := strings.Join(exit.Lines(c.err), "\n"); got != c.want {
+		if got := strings.Join(exit.Lines(c.err, ""), "\n"); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
 		}
 	}
@@ -207,11 +207,11 @@ func TestWhoMayNotWriteIsToldWhatWouldHelp(t *testing.T) {
 		err  error
 		want string
 	}{
-		{plan, "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may"},
+		{plan, "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may"},
 		{node, "Error from server (Forbidden): write to node a: nodes is forbidden: not for you; a ClusterRole with patch on nodes would let you; 'kubectl auth can-i --list' shows what you may"},
-		{key, "Error from server (Forbidden): read the agent's key: secrets is forbidden: not for you; a Role with get on secrets in namespace maint-system would let you; 'kubectl auth can-i --list -n maint-system' shows what you may"},
+		{key, "Error from server (Forbidden): read the agent's key: secrets is forbidden: not for you; a Role with get on secrets in namespace maint-system would let you; 'kubectl -n maint-system auth can-i --list' shows what you may"},
 	} {
-		if got := strings.Join(exit.Lines(c.err), "\n"); got != c.want {
+		if got := strings.Join(exit.Lines(c.err, ""), "\n"); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
 		}
 	}
@@ -478,7 +478,7 @@ func TestErrorsOfTheAPIServerInWords(t *testing.T) {
 		{"anything else", errors.New("etcd is full"), "list nodes: etcd is full"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := cmdtest.ErrText(factory.Explain("list nodes", c.err)); got != c.want {
+			if got := cmdtest.ErrText(new(factory.Cluster).Explain("list nodes", c.err)); got != c.want {
 				t.Errorf("%q", got)
 			}
 		})
@@ -615,10 +615,10 @@ func TestConnect(t *testing.T) {
 			t.Errorf("-n %q: %s, want %s; %v", given, f.Suggest().Describe("x"), want, err)
 		}
 	}
-	if err := factory.NoCluster(clientcmd.NewEmptyConfigError("")); err.Error() != "no cluster is configured: set KUBECONFIG or give --kubeconfig" {
+	if err := factoryOf().NoCluster(clientcmd.NewEmptyConfigError("")); err.Error() != "no cluster is configured: set KUBECONFIG or give --kubeconfig" {
 		t.Error(err)
 	}
-	if err := factory.NoCluster(errors.New("line 3: no YAML")); err.Error() != "read kubeconfig: line 3: no YAML; 'kubectl config get-contexts' shows what kubectl finds" {
+	if err := factoryOf().NoCluster(errors.New("line 3: no YAML")); err.Error() != "read kubeconfig: line 3: no YAML; 'kubectl config get-contexts' shows what kubectl finds" {
 		t.Error(err)
 	}
 	f := factoryOf()

@@ -27,16 +27,16 @@ func (k *Cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, NotFoundError(fmt.Sprintf("there is no node %q%s", name, k.nodesInstead(ctx, []string{name})))
 	}
-	return n, unreadNode("read node "+name, err)
+	return n, k.unreadNode("read node "+name, err)
 }
 
 // unreadNode is Explain for reading nodes.
-func unreadNode(doing string, err error) error {
-	out := Explain(doing, err)
+func (k *Cluster) unreadNode(doing string, err error) error {
+	out := k.Explain(doing, err)
 	if !apierrors.IsForbidden(err) {
 		return out
 	}
-	return exit.WithHelp(out, exit.RightBy("a ClusterRole with get, list and watch on nodes", ""))
+	return exit.WithHelp(out, exit.RightBy("a ClusterRole with get, list and watch on nodes", "", k.canI("")))
 }
 
 // NodesNamed are the nodes that a command line names or selects, by name. All that do not exist are
@@ -53,7 +53,7 @@ func (k *Cluster) NodesNamed(ctx context.Context, names []string, selector strin
 		case apierrors.IsNotFound(err):
 			missing = append(missing, name)
 		case err != nil:
-			return nil, unreadNode("read node "+name, err)
+			return nil, k.unreadNode("read node "+name, err)
 		default:
 			out = append(out, n)
 		}
@@ -74,7 +74,7 @@ func (k *Cluster) nodesInstead(ctx context.Context, missing []string) string {
 		said = `; did you mean "` + strings.Join(near, `", "`) + `"?`
 	}
 	if len(near) < len(missing) {
-		said += "; 'kubectl get nodes' shows which there are"
+		said += "; " + k.commands().In("").Get("nodes") + " shows which there are"
 	}
 	return said
 }
@@ -108,7 +108,7 @@ func (k *Cluster) nearNodes(ctx context.Context, missing []string) []string {
 func (k *Cluster) nodesPicked(ctx context.Context, selector string) ([]*corev1.Node, error) {
 	list, err := k.Nodes(ctx, selector)
 	if err == nil && len(list) == 0 {
-		return nil, fmt.Errorf("-l %s picks no node; 'kubectl get nodes --show-labels' shows which there are", selector)
+		return nil, fmt.Errorf("-l %s picks no node; %s shows which there are", selector, k.commands().In("").GetLabels("nodes"))
 	}
 	return list, err
 }
@@ -117,7 +117,7 @@ func (k *Cluster) nodesPicked(ctx context.Context, selector string) ([]*corev1.N
 func (k *Cluster) Nodes(ctx context.Context, selector string) ([]*corev1.Node, error) {
 	list, err := k.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
-		return nil, unreadNode("list nodes", err)
+		return nil, k.unreadNode("list nodes", err)
 	}
 	out := make([]*corev1.Node, len(list.Items))
 	for i := range list.Items {
@@ -164,22 +164,22 @@ func (k *Cluster) AnnotateNode(ctx context.Context, n *corev1.Node, dry *DryRun,
 			return nil
 		}
 		if !apierrors.IsConflict(refusal) && !apierrors.IsInvalid(refusal) { // another uid is reported as invalid
-			return WriteError("write to node "+n.Name, "patch", "", refusal)
+			return k.WriteError("write to node "+n.Name, "patch", "", refusal)
 		}
 		now, err := k.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err) || err == nil && now.UID != n.UID:
 			return fmt.Errorf("node %s was deleted, or created again, meanwhile: look at it and ask again", n.Name)
 		case err != nil:
-			return unreadNode("read again what somebody changed meanwhile", err)
+			return k.unreadNode("read again what somebody changed meanwhile", err)
 		case apierrors.IsInvalid(refusal):
-			return Explain("write to node "+n.Name, refusal)
+			return k.Explain("write to node "+n.Name, refusal)
 		}
 		n = now
 		return refusal
 	})
 	if apierrors.IsConflict(err) {
-		err = Explain("write to node "+n.Name, err)
+		err = k.Explain("write to node "+n.Name, err)
 	}
 	return n, err
 }

@@ -103,7 +103,7 @@ func (k *Cluster) AccountThere(ctx context.Context, namespace, name string) (boo
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
-	return err == nil, Explain("read the ServiceAccount "+name, err)
+	return err == nil, k.Explain("read the ServiceAccount "+name, err)
 }
 
 // Target is the object that a plan of a namespace is about, without its content; nil: it does not
@@ -112,7 +112,7 @@ func (k *Cluster) Target(ctx context.Context, namespace string, ref plan.ObjectR
 	kind, err := k.Served(ref)
 	switch {
 	case err != nil:
-		return nil, Explain("look for the target", err)
+		return nil, k.Explain("look for the target", err)
 	case kind == nil:
 		return nil, fmt.Errorf("the API server has no kind %s in %s", ref.Kind, ref.APIVersion)
 	}
@@ -120,7 +120,7 @@ func (k *Cluster) Target(ctx context.Context, namespace string, ref plan.ObjectR
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	return target, Explain("look for the target", err)
+	return target, k.Explain("look for the target", err)
 }
 
 func ownerSaid(of knob.Object, target *metav1.PartialObjectMetadata) string {

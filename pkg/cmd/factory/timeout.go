@@ -79,14 +79,3 @@ func (n noAnswer) Error() string { return fmt.Sprintf("no answer within %s", tim
 
 // Timeout is asked by url.Error.
 func (noAnswer) Timeout() bool { return true }
-
-// TimeoutPassed is the error of a request that --timeout cut off: how long the API server would
-// have taken is not known.
-const TimeoutPassed = timeoutPassed("no full answer by then")
-
-type timeoutPassed string
-
-func (t timeoutPassed) Error() string { return string(t) }
-
-// Timeout is asked by url.Error.
-func (timeoutPassed) Timeout() bool { return true }

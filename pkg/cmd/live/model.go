@@ -47,10 +47,11 @@ type effects interface {
 // model is everything on the screen.
 type model struct {
 	effects
-	name string // the name of the plugin
-	home string // the default namespace of commands
-	quit quit
-	mark terminal.Mark
+	name  string // the name of the plugin
+	home  string // the default namespace of commands
+	login string // advice for who has to log in
+	quit  quit
+	mark  terminal.Mark
 
 	width, height int
 	pages         []page // the last one is in front
@@ -157,7 +158,7 @@ func (m model) ended(msg overMsg) (model, tea.Cmd) {
 	m = m.change(msg.page, func(p page) page { p.over = true; return p })
 	switch {
 	case msg.page != 0 && msg.err != nil:
-		m.footer.notice = strings.ReplaceAll(strings.Join(exit.Lines(msg.err), "; "), "; error: ", "; ")
+		m.footer.notice = strings.ReplaceAll(strings.Join(exit.Lines(msg.err, m.login), "; "), "; error: ", "; ")
 	case msg.page != 0:
 	case len(m.pages) == 1 && m.footer.confirm == nil && m.footer.doing == "":
 		return m, tea.Quit

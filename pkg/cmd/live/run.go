@@ -113,7 +113,7 @@ func (s *session) run(ctx context.Context, follow Follow) error {
 // draw shows pictures until somebody leaves, or nothing is left to follow.
 func (s *session) draw(f *feed, ended chan error) (model, error) {
 	m := model{
-		effects: s.effects(), name: s.name(), home: s.home(), quit: quit{words: s.quitWords()}, mark: s.c.Mark,
+		effects: s.effects(), name: s.name(), home: s.home(), login: s.c.Suggest().Login(), quit: quit{words: s.quitWords()}, mark: s.c.Mark,
 		width: s.c.Size.Columns, height: 24, pages: []page{{title: s.view.Title, opens: s.view.Short}},
 	}
 	s.program = tea.NewProgram(m, tea.WithInput(s.c.Screen.In), tea.WithOutput(s.c.Screen.Out), tea.WithFPS(frames), tea.WithoutSignalHandler(), tea.WithColorProfile(colorprofile.ANSI))
@@ -258,7 +258,7 @@ func (s *session) execute(c command) tea.Cmd {
 		err := s.c.Perform(s.outer, env, s.k.In(c.namespace), c.args)
 		said := out.String()
 		if err != nil {
-			said += strings.Join(exit.Lines(err), "\n")
+			said += strings.Join(exit.Lines(err, s.c.Suggest().Login()), "\n")
 		}
 		said = strings.ReplaceAll(strings.TrimSpace(said), "\n", "; ")
 		fmt.Fprintf(&s.beside, "%s: %s\n", c.line(s.name()), said)

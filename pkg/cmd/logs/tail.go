@@ -15,7 +15,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -167,7 +166,7 @@ type podLogs struct {
 func (p *podLogs) read(looking, reading context.Context) {
 	pods, err := p.pods(looking)
 	if err != nil {
-		p.note(looking, factory.Explain("read the pods of Job/"+p.job.Job, err))
+		p.note(looking, p.k.Explain("read the pods of Job/"+p.job.Job, err))
 		return
 	}
 	var all sync.WaitGroup
@@ -213,7 +212,7 @@ func spoke(pod *corev1.Pod) []string {
 func (p *podLogs) stream(ctx context.Context, pod, container string) {
 	body, err := p.k.Kube.CoreV1().Pods(p.namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, Follow: p.follow}).Stream(ctx)
 	if err != nil {
-		p.note(ctx, factory.Explain("read the log of pod "+pod, err))
+		p.note(ctx, p.k.Explain("read the log of pod "+pod, err))
 		return
 	}
 	defer body.Close()

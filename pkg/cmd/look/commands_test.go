@@ -237,7 +237,7 @@ func TestList(t *testing.T) {
 		{name: "what is not listed", line: "list pods", code: 2, err: "error: \"pods\" is not listed: it must be one of plans, policies, calendars, templates, runs, requests\n"},
 		{name: "none in the cluster", line: "list -A", err: "No resources found\n"},
 		{name: "who may not list all namespaces", line: "list -A", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you; -n NAMESPACE asks for one namespace alone\n"},
-		{name: "who may not list", line: "list", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"},
+		{name: "who may not list", line: "list", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\n"},
 	})
 }
 
@@ -283,8 +283,8 @@ func TestStatus(t *testing.T) {
 		{name: "without an agent: said first, and not an error", line: "status orders-a", world: world, before: away, err: "warning: the agent in namespace maint-system was last seen 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'\n", out: "the agent in namespace maint-system was last seen 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'\n\nRun maint-run-orders-a  Running for 1h0m, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n"},
 		{name: "where nobody may look for the agent", line: "status orders-a", world: world, before: func(o *cmdtest.Cluster) { o.Forbids("get", "configmaps", "maint-system") }, out: "could not look whether the agent runs: configmaps is forbidden: not for you\n\nRun maint-run-orders-a  Running for 1h0m, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n"},
 		{name: "no such thing", line: "status ghost", world: objects(cmdtest.Namespace("shop")), code: 1, err: "error: there is no plan or policy or run \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'; nor is there a node of that name\n"},
-		{name: "who may not list", line: "status", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"},
-		{name: "who may not list, and would watch", line: "status -w", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): watch ConfigMaps: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"},
+		{name: "who may not list", line: "status", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\n"},
+		{name: "who may not list, and would watch", line: "status -w", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): watch ConfigMaps: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\n"},
 	})
 }
 

@@ -214,7 +214,7 @@ func entryLine(e ledger.Entry, v print.Printer) string {
 func eventsOf(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) ([]corev1.Event, error) {
 	list, err := k.Kube.CoreV1().Events(cm.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(cm.UID)})
 	if err != nil {
-		return nil, factory.Explain("read Events in namespace "+cm.Namespace, err)
+		return nil, k.Explain("read Events in namespace "+cm.Namespace, err)
 	}
 	events := list.Items
 	// Times are whole seconds; a name ends with the nanosecond.

@@ -298,6 +298,9 @@ func (o *nextOptions) windows(s view.Subject) error {
 	for at, i := range list {
 		one := view.Window{Start: instant.UTC(i.Start), End: instant.UTC(i.End)}
 		one.Note, said[at] = windowNotes(s.Bounded(i, asked))
+		if endUnknown(s, i, o.start) {
+			one.Note = view.JoinNote(one.Note, "when it closes is not known yet")
+		}
 		items = append(items, one)
 	}
 	if !o.out.Lines() {
@@ -310,9 +313,26 @@ func (o *nextOptions) windows(s view.Subject) error {
 	w := printers.GetNewTabWriter(o.Out)
 	fmt.Fprintln(w, "OPENS\tCLOSES\tUTC\tNOTE")
 	for at, i := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant.LocalOr(i.Start, s.Zone, "always open"), instant.LocalOr(i.End, s.Zone, "does not close"), spanUTC(i.Start, i.End), view.OrDash(instant.InText(said[at], s.Zone)))
+		opens, closes := "always open", "does not close"
+		if endUnknown(s, i, o.start) {
+			opens, closes = "already open", "not known yet"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant.LocalOr(i.Start, s.Zone, opens), instant.LocalOr(i.End, s.Zone, closes), spanUTC(i.Start, i.End), view.OrDash(instant.InText(said[at], s.Zone)))
 	}
 	return w.Flush()
+}
+
+// endUnknown says whether a window closes at a time that is not known yet. If it has no start either, that
+// may be unknown, too.
+func endUnknown(s view.Subject, i schedule.Interval, from time.Time) bool {
+	if i.Start != nil && i.Start.After(from) {
+		from = *i.Start
+	}
+	v := s.Verdict(from)
+	if s.Gate != nil { // without the pauses, as the windows are
+		v = s.Gate.Verdict(from)
+	}
+	return i.End == nil && v.Later != ""
 }
 
 // windowNotes are what people should know of a window; said is reworded where that could be misread as being

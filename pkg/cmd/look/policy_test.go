@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
@@ -67,6 +68,23 @@ func TestAPolicyIsShown(t *testing.T) {
 		{name: "all of it", line: "describe shut", world: objects(shop, gates("shut", "False", refused)), out: "Policy:      shut in namespace shop\nChange:      change is not permitted (Restrictive)\n             until somebody changes it\nGates:       do not hold: " + refused + "\nConditions:  Gates=False " + refused + "\n" + document},
 		{name: "all of it, for scripts", line: "describe shut -o jsonpath={.spec.strategy}", world: objects(shop, gates("shut", "False", refused)), out: "Restrictive"},
 		{name: "one that is broken", line: "describe odd", world: objects(shop, cmdtest.Policy("odd", "{strategy: Sometimes}")), out: "Policy:  odd in namespace shop\nChange:  change is not permitted (not ready: line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule)\n         until that is mended\n\nFaults:\n  line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule\n\nDocument:\n  {apiVersion: maint.dev/v1alpha1, kind: Policy, spec: {strategy: Sometimes}}\n"},
+	})
+}
+
+// Of a node, the agent may have published that change is permitted before it has found until when.
+func TestAWindowClosesWhenIsNotKnownYet(t *testing.T) {
+	open := func(start string, edits ...func(*corev1.Node)) []runtime.Object {
+		said := `{"current":{"state":"ChangesUnpaused",` + start + `"reason":"policy night: in a window; when that changes is not known yet"}}`
+		return objects(cmdtest.Node("a", append(edits, cmdtest.Asked("gpu", ""), cmdtest.Noted(annotations.StatusBehavior, said))...))
+	}
+	const began = `"startTime":"2026-11-20T22:00:00Z",`
+	blind := func(o *cmdtest.Cluster) { o.Forbids("get", "namespaces", "maint-system") }
+	const warned = "warning: read namespace maint-system: namespaces is forbidden: not for you; the answer that the agent published is used\n"
+	runRows(t, []row{
+		{name: "for people", line: "next node/a", world: open(began), before: blind, out: "OPENS                      CLOSES          UTC                             NOTE\nFri 2026-11-20 23:00 CET   not known yet   Fri 2026-11-20 22:00 UTC to …   -\n", err: warned},
+		{name: "for a machine", line: "next node/a -o json", world: open(began), before: blind, out: cmdtest.JSON(`{"apiVersion":"maint.dev/v1alpha1","items":[{"start":"2026-11-20T22:00:00Z","note":"when it closes is not known yet"}],"kind":"WindowList"}`), err: warned},
+		{name: "nor is its start", line: "next node/a", world: open(""), before: blind, out: "OPENS          CLOSES          UTC   NOTE\nalready open   not known yet   -     -\n", err: warned},
+		{name: "on a node that is paused", line: "next node/a", world: open("", cmdtest.Noted(annotations.Pause, "true")), before: blind, out: "OPENS          CLOSES          UTC   NOTE\nalready open   not known yet   -     paused\n", err: warned},
 	})
 }
 

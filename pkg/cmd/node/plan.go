@@ -124,7 +124,7 @@ func (w *podReader) replicas(ctx context.Context, node string, pods []drain.Pod,
 	list, err := w.k.Kube.CoreV1().Pods(w.agent.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		known := drain.AgentOn(node, own, slices.DeleteFunc(slices.Clone(pods), func(p drain.Pod) bool { return !is(p) }), now)
-		known.Unknown = factory.Explain("list the agent's pods", err).Error()
+		known.Unknown = w.k.Explain("list the agent's pods", err).Error()
 		return known
 	}
 	var all []drain.Pod
@@ -168,7 +168,7 @@ func (w *podReader) budgetsOf(ctx context.Context, namespaces []string) ([]drain
 		if _, read := w.budgets[namespace]; !read && !w.whole {
 			list, err := w.k.Kube.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
 			if err != nil { // without them every forecast would be too optimistic
-				return nil, factory.Explain("list the budgets of namespace "+namespace, err)
+				return nil, w.k.Explain("list the budgets of namespace "+namespace, err)
 			}
 			w.budgets[namespace] = []drain.Budget{}
 			for i := range list.Items {

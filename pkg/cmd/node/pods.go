@@ -144,7 +144,7 @@ func (l *leavingPods) close(name string) *podsOf {
 func podsOn(ctx context.Context, k *factory.Cluster, node string) ([]drain.Pod, error) {
 	found, err := k.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
 	if err != nil {
-		return nil, factory.Explain("list the pods of node "+node, err)
+		return nil, k.Explain("list the pods of node "+node, err)
 	}
 	var pods []drain.Pod
 	for i := range found.Items {

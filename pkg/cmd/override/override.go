@@ -166,7 +166,7 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 		c = c.Signed(annotations.ChangeStrategy, k.Actor(ctx), o.reason)
 		words = o.past + " until " + instant.Both(at, zone)
 	}
-	if err := o.write(ctx, target, c); err != nil {
+	if err := o.write(ctx, k, target, c); err != nil {
 		return err
 	}
 	if err := o.Report(o.IOStreams, false, "%s %s%s", target.String(), words, o.Mark()); err != nil {
@@ -353,7 +353,7 @@ func (o *overrideOptions) governed(ctx context.Context, k *factory.Cluster, f fo
 	}
 	cm, err := k.ConfigMaps(f.meta.GetNamespace()).Get(ctx, f.meta.GetName(), metav1.GetOptions{})
 	if err != nil {
-		return false, factory.Explain("read "+f.String(), err)
+		return false, k.Explain("read "+f.String(), err)
 	}
 	q := policy.Query{Namespace: cm.Namespace}
 	if cm.Labels[annotations.LabelKind] == annotations.KindPlan {
@@ -466,10 +466,10 @@ func (o *overrideOptions) find(ctx context.Context, k *factory.Cluster) (found, 
 	infos, err := resource.NewBuilder(o.Config).Unstructured().NamespaceParam(k.Namespace).DefaultNamespace().ResourceTypeOrNameArgs(true, text).SingleResourceType().Flatten().Do().Infos()
 	if apierrors.IsNotFound(err) {
 		kind, _, _ := strings.Cut(text, "/")
-		return found{}, fmt.Errorf("%w; %s shows which there are", factory.Explain("read "+o.object, err), o.Suggest().Get(kind))
+		return found{}, fmt.Errorf("%w; %s shows which there are", k.Explain("read "+o.object, err), o.Suggest().Get(kind))
 	}
 	if err != nil {
-		return found{}, factory.Explain("read "+o.object, err)
+		return found{}, k.Explain("read "+o.object, err)
 	}
 	if len(infos) != 1 {
 		return found{}, fmt.Errorf("%s names %s, and must name one", o.object, view.Counted(len(infos), "object"))
@@ -487,7 +487,7 @@ func documentKind(kind string) bool {
 	return slices.Contains([]string{"plan", "plans", "hibernate-plan", "hibernate-plans", "hibernateplan", "hibernateplans", "policy", "policies"}, strings.ToLower(kind))
 }
 
-func (o *overrideOptions) write(ctx context.Context, f found, c factory.Change) error {
+func (o *overrideOptions) write(ctx context.Context, k *factory.Cluster, f found, c factory.Change) error {
 	if o.Client() {
 		o.WouldWrite(f.info.Object, c)
 		return nil
@@ -506,5 +506,5 @@ func (o *overrideOptions) write(ctx context.Context, f found, c factory.Change) 
 		o.Wrote(written)
 	}
 	_ = ctx // the builder's client has none
-	return factory.WriteError("write to "+f.String(), "patch", f.grantedIn(), err)
+	return k.WriteError("write to "+f.String(), "patch", f.grantedIn(), err)
 }

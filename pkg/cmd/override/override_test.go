@@ -143,7 +143,7 @@ func TestAllowAndFreeze(t *testing.T) {
 				return true, nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("ConfigMap").GroupKind(), "night", nil)
 			})
 		}, code: 1, err: "error: policy/night was deleted and created again meanwhile: look at it and ask again\n"}},
-		{object: "night", row: row{name: "who may not write", line: "freeze night --for 2h --reason CHG-1", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write to policy/night: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"}},
+		{object: "night", row: row{name: "who may not write", line: "freeze night --for 2h --reason CHG-1", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write to policy/night: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\n"}},
 		{object: "night", row: row{name: "the name of a node alone", line: "freeze worker-1 --for 2h --reason CHG-1", code: 1, err: "error: there is no policy or plan \"worker-1\" in namespace shop; see 'kubectl maint list'; or did you mean node/worker-1?\n"}},
 		{object: "night", row: row{name: "nothing of that name", line: "freeze nigh --for 2h --reason CHG-1", code: 1, err: "error: there is no policy or plan \"nigh\" in namespace shop; did you mean \"night\"?\n"}},
 		{object: "night", row: row{name: "a node with a slip of the pen", line: "freeze node/wroker-1 --for 2h --reason CHG-1", code: 1, err: "error: there is no node \"wroker-1\"; did you mean \"worker-1\"?\n"}},

@@ -176,6 +176,70 @@ func (c Commands) begin() string {
 // Get lists the objects of a kind.
 func (c Commands) Get(kind string) string { return c.kubectl("get %s", kind) }
 
+// Role has a ServiceAccount act as a role of an account of AWS.
+func (c Commands) Role(serviceAccount, annotation, account string) string {
+	return c.kubectl("annotate serviceaccount %s %s=arn:aws:iam::%s:role/ROLE", serviceAccount, annotation, account)
+}
+
+// Scale starts two pods of a Deployment.
+func (c Commands) Scale(deployment string) string {
+	return c.kubectl("scale deployment %s --replicas=2", deployment)
+}
+
+// DescribeDeployment shows a Deployment with its Events.
+func (c Commands) DescribeDeployment(name string) string {
+	return c.kubectl("describe deployment %s", name)
+}
+
+// Logs shows the log of a Deployment.
+func (c Commands) Logs(deployment string) string { return c.kubectl("logs deployment/%s", deployment) }
+
+// DeleteLedger deletes the object of a plan's ledger.
+func (c Commands) DeleteLedger(object string) string {
+	return c.kubectl("delete configmap %s", object)
+}
+
+// GetLabels lists them with their labels.
+func (c Commands) GetLabels(kind string) string { return c.kubectl("get %s --show-labels", kind) }
+
+// DeleteNamespace deletes a namespace with all that is in it.
+func (c Commands) DeleteNamespace(name string) string {
+	return c.In("").kubectl("delete namespace %s", name)
+}
+
+// ClusterInfo tries whether the API server answers.
+func (c Commands) ClusterInfo() string { return c.In("").kubectl("cluster-info") }
+
+// Contexts lists the contexts of the kubeconfig: of the flags that choose a cluster, only that of the
+// file counts.
+func (c Commands) Contexts() string {
+	return Commands{ClusterFlags: kubeconfigOf(c.ClusterFlags)}.kubectl("config get-contexts")
+}
+
+// kubeconfigOf is the flag --kubeconfig of flags whose values are escaped; empty: there is none.
+func kubeconfigOf(flags string) string {
+	const flag = "--kubeconfig "
+	_, rest, found := strings.Cut(" "+flags, " "+flag)
+	if !found {
+		return ""
+	}
+	end := 0
+	for ; end < len(rest) && rest[end] != ' '; end++ {
+		if rest[end] == '\\' { // the next character belongs to the value
+			end++
+		}
+	}
+	return flag + rest[:min(end, len(rest))]
+}
+
+// CanI lists what somebody may do in the namespace.
+func (c Commands) CanI() string { return c.kubectl("auth can-i --list") }
+
+// Login is the advice for who has to log in.
+func (c Commands) Login() string {
+	return c.In("").kubectl("auth whoami") + " tries your credentials, " + c.Contexts() + " lists other contexts"
+}
+
 // Apply applies all manifests of a file.
 func (c Commands) Apply(file string) string { return c.kubectl("apply -f %s", file) }
 
@@ -284,6 +348,9 @@ func with(command, flags string) string { return strings.TrimSuffix(command, "'"
 func (c Commands) AskOutside(plan, asOf, flags, reason string) string {
 	return c.Ask(plan, asOf, flags+" --outside-window --reason "+intent.Word(cmp.Or(reason, intent.Unsaid)))
 }
+
+// Cordon keeps pods from coming to a node.
+func (c Commands) Cordon(node string) string { return c.In("").kubectl("cordon %s", node) }
 
 // Uncordon lets pods come to a node again.
 func (c Commands) Uncordon(node string) string { return c.In("").kubectl("uncordon %s", node) }

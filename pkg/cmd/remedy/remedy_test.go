@@ -34,49 +34,61 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"InstallWith":       "'kubectl maint install --apply --namespace x x'",
 		"Uninstall":         "'kubectl maint uninstall --apply --namespace x'",
 		"Uncordon":          "'kubectl uncordon x'",
+		"Cordon":            "'kubectl cordon x'",
+		"DeleteNamespace":   "'kubectl delete namespace x'",
+		"ClusterInfo":       "'kubectl cluster-info'",
+		"Contexts":          "'kubectl config get-contexts'",
+		"Login":             "'kubectl auth whoami' tries your credentials, 'kubectl config get-contexts' lists other contexts",
 		"WhyNode":           "'kubectl maint why NODE'",
 	}
 	inNamespace := map[string]string{
-		"Abort":          "'kubectl maint abort x'",
-		"Adopt":          "'kubectl maint adopt x'",
-		"AdoptAll":       "'kubectl maint adopt --all --dry-run=client'",
-		"ShowRestore":    "'kubectl maint restore show x'",
-		"Allow":          "'kubectl maint allow x --for 2h --reason …'",
-		"Ask":            "'kubectl maint rollback x --to xx'",
-		"AskOutside":     "'kubectl maint rollback x --to xx --outside-window --reason x'",
-		"Answer":         "'kubectl maint approve x' or 'kubectl maint reject x'",
-		"Approve":        "'kubectl maint approve x'",
-		"Describe":       "'kubectl maint describe x'",
-		"Doctor":         "'kubectl maint doctor x'",
-		"Grant":          "'kubectl get configmap x -o yaml | kubectl maint rbac -f - | kubectl apply -f -'",
-		"Hibernate":      "'kubectl maint hibernate x'",
-		"HibernateFor":   "'kubectl maint hibernate x --for 2h'",
-		"WakeShortly":    "'kubectl maint wake x --for 2h'",
-		"History":        "'kubectl maint history x'",
-		"List":           "'kubectl maint list'",
-		"ListOf":         "'kubectl maint list x'",
-		"ReleaseHold":    "'kubectl maint wake x --release'",
-		"Resume":         "'kubectl maint resume x'",
-		"ResumeAll":      "'kubectl maint resume --all'",
-		"RestoreShow":    "'kubectl maint restore show x'",
-		"AllowUntil":     "'kubectl maint allow x --until x --reason x'",
-		"FreezeUntil":    "'kubectl maint freeze x --until x --reason x'",
-		"Retry":          "'kubectl maint retry x'",
-		"RollbackTo":     "'kubectl maint rollback x --to RUN'",
-		"Schedule":       "'kubectl maint schedule'",
-		"Apply":          "'kubectl apply -f x'",
-		"Get":            "'kubectl get x'",
-		"ShowLedger":     "'kubectl get configmap x -o yaml'",
-		"TakeAnnotation": "'kubectl annotate x x-'",
-		"Status":         "'kubectl maint status'",
-		"StatusOf":       "'kubectl maint status x'",
-		"Trigger":        "'kubectl maint trigger x'",
-		"TriggerOutside": "'kubectl maint trigger x --outside-window --reason …'",
-		"Unfreeze":       "'kubectl maint freeze x --end'",
-		"Unskip":         "'kubectl maint unskip x'",
-		"Wake":           "'kubectl maint wake x'",
-		"WakeFor":        "'kubectl maint wake x --for 24h'",
-		"Why":            "'kubectl maint why x'",
+		"Abort":              "'kubectl maint abort x'",
+		"Adopt":              "'kubectl maint adopt x'",
+		"AdoptAll":           "'kubectl maint adopt --all --dry-run=client'",
+		"ShowRestore":        "'kubectl maint restore show x'",
+		"Allow":              "'kubectl maint allow x --for 2h --reason …'",
+		"Ask":                "'kubectl maint rollback x --to xx'",
+		"AskOutside":         "'kubectl maint rollback x --to xx --outside-window --reason x'",
+		"Answer":             "'kubectl maint approve x' or 'kubectl maint reject x'",
+		"Approve":            "'kubectl maint approve x'",
+		"Describe":           "'kubectl maint describe x'",
+		"Doctor":             "'kubectl maint doctor x'",
+		"Grant":              "'kubectl get configmap x -o yaml | kubectl maint rbac -f - | kubectl apply -f -'",
+		"Hibernate":          "'kubectl maint hibernate x'",
+		"HibernateFor":       "'kubectl maint hibernate x --for 2h'",
+		"WakeShortly":        "'kubectl maint wake x --for 2h'",
+		"History":            "'kubectl maint history x'",
+		"List":               "'kubectl maint list'",
+		"ListOf":             "'kubectl maint list x'",
+		"ReleaseHold":        "'kubectl maint wake x --release'",
+		"Resume":             "'kubectl maint resume x'",
+		"ResumeAll":          "'kubectl maint resume --all'",
+		"RestoreShow":        "'kubectl maint restore show x'",
+		"AllowUntil":         "'kubectl maint allow x --until x --reason x'",
+		"FreezeUntil":        "'kubectl maint freeze x --until x --reason x'",
+		"Retry":              "'kubectl maint retry x'",
+		"RollbackTo":         "'kubectl maint rollback x --to RUN'",
+		"Schedule":           "'kubectl maint schedule'",
+		"Apply":              "'kubectl apply -f x'",
+		"CanI":               "'kubectl auth can-i --list'",
+		"Get":                "'kubectl get x'",
+		"GetLabels":          "'kubectl get x --show-labels'",
+		"Scale":              "'kubectl scale deployment x --replicas=2'",
+		"Logs":               "'kubectl logs deployment/x'",
+		"DeleteLedger":       "'kubectl delete configmap x'",
+		"DescribeDeployment": "'kubectl describe deployment x'",
+		"Role":               "'kubectl annotate serviceaccount x x=arn:aws:iam::x:role/ROLE'",
+		"ShowLedger":         "'kubectl get configmap x -o yaml'",
+		"TakeAnnotation":     "'kubectl annotate x x-'",
+		"Status":             "'kubectl maint status'",
+		"StatusOf":           "'kubectl maint status x'",
+		"Trigger":            "'kubectl maint trigger x'",
+		"TriggerOutside":     "'kubectl maint trigger x --outside-window --reason …'",
+		"Unfreeze":           "'kubectl maint freeze x --end'",
+		"Unskip":             "'kubectl maint unskip x'",
+		"Wake":               "'kubectl maint wake x'",
+		"WakeFor":            "'kubectl maint wake x --for 24h'",
+		"Why":                "'kubectl maint why x'",
 	}
 	here := remedy.Commands{Name: "kubectl maint"}
 	for name, got := range suggested(here) {
@@ -95,6 +107,9 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 			want = strings.ReplaceAll(want, "'kubectl get ", "'kubectl -n shop get ")
 			want = strings.ReplaceAll(want, "'kubectl apply ", "'kubectl -n shop apply ")
 			want = strings.ReplaceAll(want, "'kubectl annotate ", "'kubectl -n shop annotate ")
+			for _, verb := range []string{"auth", "scale", "logs", "delete", "describe"} {
+				want = strings.ReplaceAll(want, "'kubectl "+verb+" ", "'kubectl -n shop "+verb+" ")
+			}
 		}
 		if got != want {
 			t.Errorf("%s in a namespace: %s, want %s", name, got, want)
@@ -111,11 +126,22 @@ func TestARemedyNamesTheClusterThatWasAsked(t *testing.T) {
 		"of two":              {there.Answer("r"), "'kubectl maint --context prod -n shop approve r' or 'kubectl maint --context prod -n shop reject r'"},
 		"of files":            {there.Lint(), "'kubectl maint lint -f FILE'"},
 		"back to the context": {there.In("").Abort("r"), "'kubectl maint --context prod abort r'"},
+		"of a kubeconfig":     {remedy.Commands{ClusterFlags: `--context a\ --kubeconfig\ b --kubeconfig /my\ config --user x`}.Contexts(), `'kubectl --kubeconfig /my\ config config get-contexts'`},
 		"for kubectl, too":    {there.Grant("p"), "'kubectl --context prod -n shop get configmap p -o yaml | kubectl maint rbac -f - | kubectl --context prod apply -f -'"},
 		"as it was called":    {remedy.Commands{Name: "maint"}.Status(), "'maint status'"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %s, want %s", name, c.got, c.want)
+		}
+	}
+	for name, got := range suggested(there) {
+		bare := suggested(there.In(""))[name]
+		for _, offline := range []string{"kubectl maint lint ", "kubectl maint new'", "kubectl maint rbac -f -", "kubectl config get-contexts'"} {
+			bare = strings.ReplaceAll(bare, offline, "")
+		}
+		of := strings.ReplaceAll(bare, "kubectl maint ", "kubectl ")
+		if strings.Count(of, "kubectl ") != strings.Count(of, "kubectl --context prod ") {
+			t.Errorf("%s asks another cluster: %s", name, got)
 		}
 	}
 	if there.Namespace != "shop" {

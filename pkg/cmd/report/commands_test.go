@@ -96,7 +96,7 @@ func TestHistory(t *testing.T) {
 		{name: "of which nothing is left", line: "history --result Missed --since 1h", world: world, err: "since Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z)\nNo resources found in shop namespace.\nnothing of that kind is in the history\n"},
 		{name: "of nothing", line: "history -A", err: "No resources found\n"},
 		{name: "with flags that make no sense", line: "history orders -A --result Lost --since 2027-01-01T00:00:00Z", code: 2, err: "error: --since Fri 2027-01-01 01:00 CET (2027-01-01T00:00:00Z) is in the future\nerror: a PLAN excludes -A and -l: it is looked for in one namespace\nerror: --result must be one of Ran, Skipped, Missed, Open, Succeeded, Failed, Aborted, Replaced, is \"Lost\"\n"},
-		{name: "who may not list runs", line: "history orders", world: world, before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list runs: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"},
+		{name: "who may not list runs", line: "history orders", world: world, before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list runs: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\n"},
 	})
 }
 

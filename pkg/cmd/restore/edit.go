@@ -125,7 +125,7 @@ func (o *editOptions) write(ctx context.Context, k *factory.Cluster, ring annota
 		if err = k.Sign(ctx, ring, cm, &o.DryRun); apierrors.IsConflict(err) {
 			return err
 		}
-		return factory.WriteError("write configmap/"+cm.Name, "update", cm.Namespace, err)
+		return k.WriteError("write configmap/"+cm.Name, "update", cm.Namespace, err)
 	})
 	if apierrors.IsConflict(err) {
 		return fmt.Errorf("configmap/%s keeps changing, because the agent is working on the target: try again when it has finished", e.object.Name)

@@ -237,7 +237,7 @@ func TestEdit(t *testing.T) {
 		{name: "what does not count is not edited", editor: "exit 9", before: func(o *cmdtest.Cluster, _ annotations.Keyring) {
 			o.Stores("configmaps", stored(o.T, annotations.Keyring{}, web()))
 		}, code: 1, err: "error: the restore shop/" + object + " does not count: it carries no signature of the agent's\nerror: if it is the agent's own, sign it first: 'kubectl maint adopt " + object + "'\n", replicas: `{"replicas":3}`},
-		{name: "who may not write loses nothing", editor: seven, before: func(o *cmdtest.Cluster, _ annotations.Keyring) { o.Forbids("update", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write configmap/" + object + ": configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\nerror: nothing was written; your text is kept in ", replicas: `{"replicas":3}`, kept: true},
+		{name: "who may not write loses nothing", editor: seven, before: func(o *cmdtest.Cluster, _ annotations.Keyring) { o.Forbids("update", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write configmap/" + object + ": configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\nerror: nothing was written; your text is kept in ", replicas: `{"replicas":3}`, kept: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			edits(t, c.editor)

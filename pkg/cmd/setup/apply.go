@@ -19,11 +19,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
 // applier applies single objects.
 type applier struct {
+	suggest   remedy.Commands
 	client    dynamic.Interface
 	mapper    meta.RESTMapper
 	merger    merger
@@ -43,6 +45,9 @@ const (
 )
 
 func connect(c *factory.Factory) (*applier, error) {
+	if _, err := c.Connect(); err != nil { // notes what the command line says of the cluster
+		return nil, err
+	}
 	config, err := c.ClientConfig()
 	if err != nil {
 		return nil, err
@@ -53,9 +58,9 @@ func connect(c *factory.Factory) (*applier, error) {
 	}
 	mapper, err := c.Config.ToRESTMapper()
 	if err != nil {
-		return nil, factory.Explain("ask what kinds the cluster has", err)
+		return nil, c.Suggest().Explain("ask what kinds the cluster has", err)
 	}
-	return &applier{client: client, mapper: mapper}, nil
+	return &applier{suggest: c.Suggest(), client: client, mapper: mapper}, nil
 }
 
 // of is the client for a kind; nil if the API server lacks an optional kind.
@@ -71,7 +76,7 @@ func (a *applier) of(u *unstructured.Unstructured) (dynamic.ResourceInterface, e
 		}
 		return nil, nil
 	case err != nil:
-		return nil, factory.Explain("find the kind "+gvk.Kind, err)
+		return nil, a.suggest.Explain("find the kind "+gvk.Kind, err)
 	case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
 		return a.client.Resource(mapping.Resource).Namespace(u.GetNamespace()), nil
 	}
@@ -93,7 +98,7 @@ func (a *applier) read(ctx context.Context, all []*unstructured.Unstructured) (o
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			return nil, installError("read "+named(u), err)
+			return nil, installError(a.suggest, "read "+named(u), err)
 		default:
 			live[keyOf(u)] = got
 		}
@@ -127,7 +132,7 @@ func (a *applier) refused(ctx context.Context, wanted []*unstructured.Unstructur
 		if to == nil {
 			continue
 		}
-		if _, err := apply(ctx, to, want, metav1.DryRunAll); apierrors.IsForbidden(err) {
+		if _, err := a.apply(ctx, to, want, metav1.DryRunAll); apierrors.IsForbidden(err) {
 			return err
 		}
 	}
@@ -155,9 +160,9 @@ func (a *applier) create(ctx context.Context, want *unstructured.Unstructured, l
 	c := change{of: want, did: didCreate, kept: kept, after: want}
 	switch a.mode {
 	case modeApply:
-		_, err = apply(ctx, to, want)
+		_, err = a.apply(ctx, to, want)
 	case modeServer:
-		if _, err = apply(ctx, to, want, metav1.DryRunAll); apierrors.IsNotFound(err) && namespaceComes(want, live) {
+		if _, err = a.apply(ctx, to, want, metav1.DryRunAll); apierrors.IsNotFound(err) && namespaceComes(want, live) {
 			err = nil // in a dry run, its namespace does not exist either
 		}
 	}
@@ -187,7 +192,7 @@ func (a *applier) configure(ctx context.Context, want, live *unstructured.Unstru
 	if err != nil {
 		return c, err
 	}
-	if c.after, err = apply(ctx, to, config, metav1.DryRunAll); err != nil {
+	if c.after, err = a.apply(ctx, to, config, metav1.DryRunAll); err != nil {
 		return c, err
 	}
 	if reflect.DeepEqual(plain(c.before), plain(c.after)) {
@@ -195,7 +200,7 @@ func (a *applier) configure(ctx context.Context, want, live *unstructured.Unstru
 	}
 	c.did = didConfigure
 	if a.mode == modeApply {
-		_, err = apply(ctx, to, config)
+		_, err = a.apply(ctx, to, config)
 	}
 	return c, err
 }
@@ -238,12 +243,12 @@ func (a *applier) remove(ctx context.Context, live *unstructured.Unstructured) (
 	if apierrors.IsNotFound(err) {
 		err = nil
 	}
-	return c, installError("delete "+named(live), err)
+	return c, installError(a.suggest, "delete "+named(live), err)
 }
 
 // installError is Explain for the objects of an installation.
-func installError(doing string, err error) error {
-	out := factory.Explain(doing, err)
+func installError(of remedy.Commands, doing string, err error) error {
+	out := of.Explain(doing, err)
 	if !exit.LacksRight(err) {
 		return out
 	}
@@ -252,7 +257,7 @@ func installError(doing string, err error) error {
 
 // apply is a server-side apply. It is forced: fields of other owners are left out of the
 // configuration, except those that are ours to decide.
-func apply(ctx context.Context, to dynamic.ResourceInterface, config *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
+func (a *applier) apply(ctx context.Context, to dynamic.ResourceInterface, config *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
 	b, err := json.Marshal(config)
 	if err != nil {
 		return nil, err
@@ -260,7 +265,7 @@ func apply(ctx context.Context, to dynamic.ResourceInterface, config *unstructur
 	force := true
 	got, err := to.Patch(ctx, config.GetName(), types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: annotations.ManagerCLI, Force: &force, DryRun: dryRun})
 	if err != nil {
-		return nil, installError("apply "+named(config), err)
+		return nil, installError(a.suggest, "apply "+named(config), err)
 	}
 	return got, nil
 }

@@ -30,7 +30,7 @@ func TestInstallNeedsTheRightsOfAnAdmin(t *testing.T) {
 		"apply": {"patch", func(a *applier) error {
 			to, err := a.of(namespace)
 			if err == nil {
-				_, err = apply(t.Context(), to, namespace)
+				_, err = a.apply(t.Context(), to, namespace)
 			}
 			return err
 		}},
@@ -48,7 +48,7 @@ func TestInstallNeedsTheRightsOfAnAdmin(t *testing.T) {
 			mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
 			err := c.do(&applier{client: client, mapper: mapper})
 			want := []string{"Error from server (Forbidden): " + doing + ` namespace/maint-system: namespaces "maint-system" is forbidden: not for you; an installation has objects of the whole cluster: ask an admin of the cluster to run it`}
-			if got := exit.Lines(err); !slices.Equal(got, want) {
+			if got := exit.Lines(err, ""); !slices.Equal(got, want) {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})

@@ -70,7 +70,7 @@ func shows(ctx context.Context, f *factory.Factory, k *factory.Cluster, namespac
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
-	return err == nil && view.LeaseHeld(lease, f.Now().Add(k.Skew())), factory.Explain("read the agent's Lease in namespace "+namespace, err)
+	return err == nil && view.LeaseHeld(lease, f.Now().Add(k.Skew())), k.Explain("read the agent's Lease in namespace "+namespace, err)
 }
 
 // sharedWith are the cluster-scoped objects that an agent of another namespace needs: all except

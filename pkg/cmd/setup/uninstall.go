@@ -102,7 +102,7 @@ func (o *uninstallOptions) Validate() error {
 func (o *uninstallOptions) nothingCordoned(ctx context.Context, k *factory.Cluster) error {
 	list, err := k.Nodes(ctx, "")
 	if err != nil {
-		return factory.Explain("look whether nodes are cordoned", err)
+		return k.Explain("look whether nodes are cordoned", err)
 	}
 	for _, n := range list {
 		if ours := view.CordonedHere(n); len(ours) > 0 {
@@ -155,7 +155,7 @@ func (o *uninstallOptions) nothingRecorded(ctx context.Context, k *factory.Clust
 func (o *uninstallOptions) nothingHeld(ctx context.Context, k *factory.Cluster) error {
 	list, err := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindGate})
 	if err != nil {
-		return factory.Explain("look whether gates hold anything", err)
+		return k.Explain("look whether gates hold anything", err)
 	}
 	held := slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool {
 		err := o.keys.Check(&cm)
@@ -226,7 +226,7 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]string, error) {
 	deployed, err := k.Agents(ctx)
 	if err != nil {
-		return nil, factory.Explain("look where the agent is", err)
+		return nil, k.Explain("look where the agent is", err)
 	}
 	named, err := o.named(ctx)
 	if err != nil {
@@ -260,7 +260,7 @@ func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]st
 	case apierrors.IsNotFound(err):
 		return nil, exit.Errorf(exit.CodeError, "there is no agent in namespace %s, and one in namespace %s: %s removes it", o.namespace, others[0], o.Suggest().Uninstall(others[0]))
 	case err != nil:
-		return nil, factory.Explain("look whether the agent was in namespace "+o.namespace, err)
+		return nil, k.Explain("look whether the agent was in namespace "+o.namespace, err)
 	}
 	return others, nil
 }
@@ -289,7 +289,7 @@ func (o *uninstallOptions) named(ctx context.Context) (out []string, err error) 
 func readKeys(ctx context.Context, k *factory.Cluster, namespaces []string) (keys view.Keys) {
 	for _, namespace := range namespaces {
 		secret, err := k.Kube.CoreV1().Secrets(namespace).Get(ctx, annotations.KeyName, metav1.GetOptions{})
-		keys.Add(secret, factory.Explain("read the key in namespace "+namespace, err))
+		keys.Add(secret, k.Explain("read the key in namespace "+namespace, err))
 	}
 	return keys
 }
@@ -299,11 +299,11 @@ func readKeys(ctx context.Context, k *factory.Cluster, namespaces []string) (key
 func (o *uninstallOptions) conditions(ctx context.Context, k *factory.Cluster) error {
 	list, err := k.Nodes(ctx, "")
 	if err != nil {
-		return factory.Explain("look for conditions of nodes", err)
+		return k.Explain("look for conditions of nodes", err)
 	}
 	for _, n := range list {
 		if err := o.conditionsOf(ctx, k, n); err != nil {
-			return installError("end the conditions of node "+n.Name+" (the agent is removed; uninstall again goes on with them)", err)
+			return installError(o.Suggest(), "end the conditions of node "+n.Name+" (the agent is removed; uninstall again goes on with them)", err)
 		}
 	}
 	return nil
@@ -344,7 +344,7 @@ func (o *uninstallOptions) conditionsOf(ctx context.Context, k *factory.Cluster,
 func (o *uninstallOptions) nothingLeft(ctx context.Context, k *factory.Cluster) error {
 	list, err := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindRun + "," + factory.ActiveOnly})
 	if err != nil {
-		return factory.Explain("list runs", err)
+		return k.Explain("list runs", err)
 	}
 	var live []view.Run
 	for i := range list.Items {
@@ -383,7 +383,7 @@ func planThere(ctx context.Context, k *factory.Cluster, run *corev1.ConfigMap) (
 	case apierrors.IsNotFound(err):
 		return "", nil
 	}
-	return "", factory.Explain("get the plan of run "+run.Name, err)
+	return "", k.Explain("get the plan of run "+run.Name, err)
 }
 
 // remove deletes everything that is removable, except the namespace. Cluster-scoped objects stay if
@@ -447,7 +447,7 @@ func (o *uninstallOptions) disown(ctx context.Context, a *applier, objects []*un
 			}
 			patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:null,%q:null},"labels":{"app.kubernetes.io/managed-by":null}}}`, u.GetUID(), helmRelease, helmNamespace)
 			if _, err := to.Patch(ctx, u.GetName(), types.MergePatchType, []byte(patch), o.Options()); err != nil && !apierrors.IsNotFound(err) {
-				return installError("take "+named(u)+" out of the release of Helm", err)
+				return installError(o.Suggest(), "take "+named(u)+" out of the release of Helm", err)
 			}
 		}
 		fmt.Fprintf(o.Out, "%s taken out of Helm's release %s%s\n", named(u), u.GetAnnotations()[helmRelease], o.Mark())
@@ -475,7 +475,7 @@ func (o *uninstallOptions) deleted(name string, del, get func() error) error {
 	switch err := do(); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		return installError(doing+name, err)
+		return installError(o.Suggest(), doing+name, err)
 	default:
 		o.removed++
 		fmt.Fprintf(o.Out, "%s deleted%s\n", name, o.Mark())
@@ -505,7 +505,7 @@ func (o *uninstallOptions) leftovers(ctx context.Context, k *factory.Cluster) er
 		fmt.Fprintf(o.ErrOut, "namespace %s stays, with everything else in it\n", o.namespace)
 		return nil
 	}
-	fmt.Fprintf(o.ErrOut, "namespace %s stays, with everything else in it and with Secret %s: keep the Secret if you will install again, since without this key no run, ledger or gate record that the agent signed counts any more. 'kubectl delete namespace %s' deletes both for good\n", o.namespace, annotations.KeyName, o.namespace)
+	fmt.Fprintf(o.ErrOut, "namespace %s stays, with everything else in it and with Secret %s: keep the Secret if you will install again, since without this key no run, ledger or gate record that the agent signed counts any more. %s deletes both for good\n", o.namespace, annotations.KeyName, o.Suggest().DeleteNamespace(o.namespace))
 	return nil
 }
 

@@ -103,7 +103,7 @@ func (o *versionOptions) askAgent(ctx context.Context) (installation, error) {
 	}
 	found, err := o.Agent(ctx, k)
 	if err != nil {
-		return installation{}, factory.Explain("ask for the agent", err)
+		return installation{}, k.Explain("ask for the agent", err)
 	}
 	out := installation{missing: found.Missing, others: k.OtherAgents(ctx, found.Namespace), invalid: k.InvalidConfiguration(ctx, found.Namespace)}
 	if found.Missing == "" || found.Elsewhere {

@@ -100,10 +100,10 @@ func readEach(ctx context.Context, k *factory.Cluster, agentNamespace string, na
 		case err == nil:
 			out.PutNamespace(name, annotations.Stanza(known[i].notes))
 		case !apierrors.IsNotFound(err):
-			out.namespaces[name] = factory.Explain("read namespace "+name, err)
+			out.namespaces[name] = k.Explain("read namespace "+name, err)
 		}
 		if failed[i] != nil {
-			out.documents[name] = factory.Explain("read the policies of namespace "+name, failed[i])
+			out.documents[name] = k.Explain("read the policies of namespace "+name, failed[i])
 			out.PutUnread(name)
 			continue
 		}

@@ -93,7 +93,7 @@ func NextSlots(set schedule.Set, from time.Time, count int) []Slot {
 // Window is one window for scripts, see docs/cli.md.
 type Window struct {
 	Start string `json:"start,omitempty"` // absent if it was always open
-	End   string `json:"end,omitempty"`   // absent if it does not close
+	End   string `json:"end,omitempty"`   // absent if it does not close, or if that is not known yet: the note says so
 	Note  string `json:"note"`
 }
 

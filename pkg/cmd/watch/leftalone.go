@@ -25,7 +25,7 @@ func LivePlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, r vie
 		return nil, fmt.Errorf("the plan of run %s is gone: the agent is ending the run; if it does not, delete the ConfigMap %s", r.Run.Name, r.Run.Name)
 	}
 	if err != nil {
-		return nil, factory.Explain("read plan "+r.Run.Plan, err)
+		return nil, k.Explain("read plan "+r.Run.Plan, err)
 	}
 	return cm, LeftAlone(ctx, c, k, cm, r.Run.Name)
 }

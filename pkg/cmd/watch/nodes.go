@@ -24,7 +24,7 @@ func Nodes(ctx context.Context, k *factory.Cluster, changed chan struct{}, names
 	probe := metav1.ListOptions{Limit: 1}
 	tweak(&probe)
 	if _, err := k.Kube.CoreV1().Nodes().List(ctx, probe); err != nil {
-		return nil, factory.Explain("watch nodes", err)
+		return nil, k.Explain("watch nodes", err)
 	}
 	informer := newInformer(k, k.Kube.CoreV1().Nodes(), &corev1.Node{}, tweak)
 	if err := informer.SetTransform(slimNode); err != nil {
@@ -83,7 +83,7 @@ func PodsOn(ctx context.Context, k *factory.Cluster, changed chan struct{}, node
 	probe := metav1.ListOptions{Limit: 1}
 	tweak(&probe)
 	if _, err := k.Kube.CoreV1().Pods("").List(ctx, probe); err != nil {
-		return nil, factory.Explain("watch the pods of node "+node, err)
+		return nil, k.Explain("watch the pods of node "+node, err)
 	}
 	return startInto(ctx, k, newInformer(k, k.Kube.CoreV1().Pods(""), &corev1.Pod{}, tweak), changed, func(_, _ any) bool { return true })
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 )
 
 // Waiting are --wait and --timeout of commands that write intents for the agent.
@@ -41,9 +41,9 @@ func WithTimeout(ctx context.Context, d time.Duration) (limited context.Context,
 		return ctx, func(*error) { cancel() }
 	}
 	end := time.Now().Add(d)
-	ctx, cancel := context.WithDeadlineCause(ctx, end, factory.TimeoutPassed)
+	ctx, cancel := context.WithDeadlineCause(ctx, end, remedy.TimeoutPassed)
 	return ctx, func(err *error) {
-		interrupted := ctx.Err() != nil && !errors.Is(context.Cause(ctx), factory.TimeoutPassed)
+		interrupted := ctx.Err() != nil && !errors.Is(context.Cause(ctx), remedy.TimeoutPassed)
 		if known := new(exit.Error); *err != nil && !errors.As(*err, &known) && !interrupted && !time.Now().Before(end) { // a client may notice the deadline before ctx does
 			*err = exit.Errorf(exit.CodeTimeout, "--timeout passed: %w", *err)
 		}
@@ -53,7 +53,7 @@ func WithTimeout(ctx context.Context, d time.Duration) (limited context.Context,
 
 // EndedEarly says why a wait ended early.
 func EndedEarly(ctx context.Context, what string) error {
-	if errors.Is(context.Cause(ctx), factory.TimeoutPassed) {
+	if errors.Is(context.Cause(ctx), remedy.TimeoutPassed) {
 		return exit.Errorf(exit.CodeTimeout, "--timeout passed: %s", what)
 	}
 	return exit.Errorf(exit.CodeInterrupted, "interrupted: %s", what)

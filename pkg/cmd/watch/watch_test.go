@@ -136,7 +136,7 @@ func TestWhatATimeoutCutsOffSaysItOnce(t *testing.T) {
 					_, err = io.ReadAll(answer.Body)
 					_ = answer.Body.Close()
 				}
-				err = factory.Explain("read plan orders", err)
+				err = new(factory.Cluster).Explain("read plan orders", err)
 				if done(&err); exit.CodeOf(err) != 124 || cmdtest.ErrText(err) != c.want {
 					t.Errorf("%d, %q", exit.CodeOf(err), cmdtest.ErrText(err))
 				}

@@ -282,7 +282,7 @@ func (q nodeQuestion) holding(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 	case a.Fault != "":
 		out.add(requestor+": "+v.InstantsInZone(a.Status.Reason), mendRequest(n.Name, requestor))
 	case n.Cordon != nil && n.Cordon.Undone && !n.Unschedulable && a.Status.Phase != nodes.Ready:
-		out.add("somebody uncordoned the node while "+requestor+" had it: nothing more is drained", fmt.Sprintf("'kubectl cordon %s' lets it go on; %s gives it back", n.Name, v.Suggest().ReleaseFor(n.Name, requestor)))
+		out.add("somebody uncordoned the node while "+requestor+" had it: nothing more is drained", fmt.Sprintf("%s lets it go on; %s gives it back", v.Suggest().Cordon(n.Name), v.Suggest().ReleaseFor(n.Name, requestor)))
 	case text != "":
 		remedy := v.Suggest().DrainPlan(n.Name) + " shows all that blocks it"
 		switch {
@@ -333,7 +333,7 @@ func (q nodeQuestion) remedy(v print.Printer, n nodes.Node, claimant string, wai
 	case nodes.WaitDeleting:
 		return "nothing: there will be no such node"
 	case nodes.WaitUncordoned:
-		return fmt.Sprintf("'kubectl cordon %s' lets the one that has it go on; %s", n.Name, q.whenReleased(v, n))
+		return fmt.Sprintf("%s lets the one that has it go on; %s", v.Suggest().Cordon(n.Name), q.whenReleased(v, n))
 	case nodes.WaitTurn:
 		return "its turn comes when one of them is released; or raise " + q.limit("maxParallelOperations")
 	case nodes.WaitNone:
@@ -468,7 +468,7 @@ func readRules(ctx context.Context, k *factory.Cluster, agentNamespace string) (
 	case apierrors.IsNotFound(err):
 		return usual, nodeRules{}
 	case err != nil:
-		return usual, nodeRules{unread: factory.Explain("read the agent's configuration", err)}
+		return usual, nodeRules{unread: k.Explain("read the agent's configuration", err)}
 	}
 	rules := rulesSaid(cm)
 	limits, err := limitsIn(cm)

@@ -527,7 +527,7 @@ func (o *whyOptions) invalid(p view.Plan, v print.Printer) (out []obstacle) {
 	if c, bad := falseCondition(p, "Valid"); bad && len(out) == 0 { // what only the agent can see: its templates, its configuration
 		hand := "fix it; " + o.Suggest().Describe(p.Object.Name) + " tells all"
 		if strings.Contains(c, ledger.Unwritten) {
-			hand = unwritten(p.Object)
+			hand = o.unwritten(p.Object)
 		}
 		out = append(out, obstacle{what: "the plan is invalid: " + v.InstantsInZone(c), remedy: hand})
 	}
@@ -535,9 +535,9 @@ func (o *whyOptions) invalid(p view.Plan, v print.Printer) (out []obstacle) {
 }
 
 // unwritten is what helps a plan whose ledger the API server does not take.
-func unwritten(cm *corev1.ConfigMap) string {
+func (o *whyOptions) unwritten(cm *corev1.ConfigMap) string {
 	name := annotations.LedgerName(cm.Name, string(cm.UID))
-	return fmt.Sprintf("make room in the quota, or fix what refuses it; if somebody made the ConfigMap immutable, only 'kubectl -n %s delete configmap %s' helps: a new ledger begins then, and what was before is not known", cm.Namespace, name)
+	return fmt.Sprintf("make room in the quota, or fix what refuses it; if somebody made the ConfigMap immutable, only %s helps: a new ledger begins then, and what was before is not known", o.Suggest().In(cm.Namespace).DeleteLedger(name))
 }
 
 // notReady is what a valid plan lacks.

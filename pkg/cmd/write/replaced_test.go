@@ -120,7 +120,7 @@ func TestScheduleSaysWhichRightIsMissing(t *testing.T) {
 	const line = "schedule nightly --cron '0 2 * * *' --step call=webhook,url=https://x"
 	o := cmdtest.NewCluster(t, cmd.Run)
 	o.Forbids("patch", "configmaps", "")
-	o.Line(line).Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): write plan nightly: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"})
+	o.Line(line).Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): write plan nightly: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\n"})
 	o.Forbids("get", "configmaps", "")
-	o.Line(line).Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): look whether nightly is there: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"})
+	o.Line(line).Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): look whether nightly is there: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\n"})
 }

@@ -280,7 +280,7 @@ func (o *scheduleOptions) resource(text string) (plan.ResourceRef, error) {
 	}
 	mapper, err := o.Config.ToRESTMapper()
 	if err != nil {
-		return ref, fmt.Errorf("%q: %w; or write its apiVersion before it, like apps/v1/Deployment/orders", text, factory.NoCluster(err))
+		return ref, fmt.Errorf("%q: %w; or write its apiVersion before it, like apps/v1/Deployment/orders", text, o.NoCluster(err))
 	}
 	gvk, err := mapper.KindFor(groupResource(ref.Kind))
 	if meta.IsNoMatchError(err) {
@@ -426,7 +426,7 @@ func (o *scheduleOptions) apply(ctx context.Context, k *factory.Cluster) (*corev
 		return nil, fmt.Errorf("plan %s is kept by somebody else (Git?): change it there: %w", cm.Name, err)
 	}
 	if err != nil {
-		return nil, factory.WriteError("write plan "+cm.Name, "patch", k.Namespace, err)
+		return nil, k.WriteError("write plan "+cm.Name, "patch", k.Namespace, err)
 	}
 	got.TypeMeta, got.ManagedFields = cm.TypeMeta, nil
 	return got, nil

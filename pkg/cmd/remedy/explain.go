@@ -1,0 +1,46 @@
+package remedy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+)
+
+// Explain adds what a person can do to an error of the API server.
+func (c Commands) Explain(doing string, err error) error {
+	var out *url.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &out) && errors.Is(out.Err, TimeoutPassed):
+		return fmt.Errorf("%s: the API server at %s had not answered by then; %s shows whether it does", doing, serverOf(out.URL), c.ClusterInfo())
+	case errors.As(err, &out) && !errors.Is(err, context.Canceled):
+		what := "cannot be reached"
+		if out.Timeout() {
+			what = "does not answer"
+		}
+		return fmt.Errorf("%s: the API server at %s %s: %w; %s tries it, %s lists others", doing, serverOf(out.URL), what, out.Err, c.ClusterInfo(), c.Contexts())
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// serverOf is the address of the API server.
+func serverOf(request string) string {
+	u, err := url.Parse(request)
+	if err != nil {
+		return request
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// TimeoutPassed is the error of a request that --timeout cut off: how long the API server would
+// have taken is not known.
+const TimeoutPassed = timeoutPassed("no full answer by then")
+
+type timeoutPassed string
+
+func (t timeoutPassed) Error() string { return string(t) }
+
+// Timeout is asked by url.Error.
+func (timeoutPassed) Timeout() bool { return true }
