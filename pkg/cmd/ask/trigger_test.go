@@ -199,6 +199,10 @@ func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {
 			annotations.Actor(annotations.ChangeStrategy), "jane", annotations.Reason(annotations.ChangeStrategy), "launch week",
 		}
 	}
+	const ghost = "policies: [{name: ghost}]"
+	lacks := func(spec, what string) []string {
+		return []string{annotations.StatusObserved, annotations.Observed(cmdtest.Plan("orders", spec)), annotations.StatusConditions, `[{"type":"Ready","status":"False","message":"` + what + `"}]`}
+	}
 	for _, c := range []struct {
 		name, line, spec string
 		world            []runtime.Object
@@ -211,6 +215,10 @@ func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {
 		{name: "a freeze of its namespace, which binds a run outside of its window, too", line: "trigger orders --outside-window --reason CHG-1", world: objects(cmdtest.Namespace("shop", signed("2026-11-22T00:00:00Z")...)), err: "the run waits for its window all the same, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (namespace: RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); the annotation maint.dev/bypass on the plan lets one run start all the same\n"},
 		{name: "a freeze of its namespace, which binds a run outside of its window, too, whatever its policies say", line: "trigger orders --outside-window --reason CHG-1", spec: "policies: [{name: night}]", world: objects(cmdtest.Policy("night", "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, windows: [{start: '22:00', end: '23:00'}]}}"), cmdtest.Namespace("shop", signed("2026-11-22T00:00:00Z")...)), err: "the run waits for its window all the same, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (namespace: RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); the annotation maint.dev/bypass on the plan lets one run start all the same\n"},
 		{name: "who does not wait", line: "trigger orders --outside-window --reason CHG-1", notes: signed("2026-11-22T00:00:00Z")},
+		{name: "what its plan lacks", line: "trigger orders", notes: lacks("", "Deployment/web does not exist"), err: "plan orders is not ready, and the run waits until it is: Deployment/web does not exist; 'kubectl maint why orders' says what is in the way, 'kubectl maint doctor orders' checks all that it needs\n"},
+		{name: "an account and a policy that are not there: no window helps", line: "trigger orders", spec: ghost, notes: lacks(ghost, "ServiceAccount runner does not exist"), err: "plan orders is not ready, and the run waits until it is: ServiceAccount runner does not exist; 'kubectl maint why orders' says what is in the way, 'kubectl maint doctor orders' checks all that it needs\n"},
+		{name: "an account that is not there, for who does not wait for the window", line: "trigger orders --outside-window --reason CHG-1", notes: lacks("", "ServiceAccount runner does not exist"), err: "plan orders is not ready, and the run waits until it is: ServiceAccount runner does not exist; 'kubectl maint why orders' says what is in the way, 'kubectl maint doctor orders' checks all that it needs\n"},
+		{name: "a policy that is not there, for who does not wait for it", line: "trigger orders --outside-window --reason CHG-1", spec: ghost, notes: lacks(ghost, "policy ghost: not ready: there is no such policy in namespace shop")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run, append(objects(cmdtest.Plan("orders", c.spec, cmdtest.Noting(c.notes...)), cmdtest.Agent()), c.world...)...)
