@@ -145,3 +145,11 @@ func TestScheduleLeavesAPlanToTheOneWhoKeepsIt(t *testing.T) {
 		}
 	}
 }
+
+func TestScheduleWarnsWhereNoAgentIsAtWork(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run)
+	o.Line("schedule nightly --cron '0 2 * * *' --step call=webhook,url=https://x").Is(t, cmdtest.Printed{
+		Out: "plan/nightly written\n",
+		Err: "next run Sat 2026-11-21 02:00 UTC (2026-11-21T02:00:00Z), in 2h0m\nwarning: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'; no run of the plan begins before one is at work\n",
+	})
+}

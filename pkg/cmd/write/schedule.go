@@ -379,6 +379,9 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 	case have.Data[annotations.DataPlan] == o.text:
 		how = "unchanged"
 	}
+	if agent, unseen := o.Agent(ctx, k); unseen == nil && agent.In(got.Namespace).Missing != "" {
+		defer o.Warn(agent.In(got.Namespace).Missing + "; no run of the plan begins before one is at work")
+	}
 	return o.report(got, how)
 }
 
