@@ -230,7 +230,7 @@ func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {
 
 // The exit code of --wait is the run's.
 func TestTriggerWaitsForTheEndOfItsRun(t *testing.T) {
-	const at, later = "2026-11-21T00:00:00Z ", "2026-11-21T00:00:01Z "
+	const at, stepped, ended = "2026-11-21T00:00:00Z ", "2026-11-20T23:59:05Z ", "2026-11-20T23:55:00Z "
 	step := func(phase run.StepPhase, text string) run.Record {
 		return cmdtest.Record("call", "webhook", phase, cmdtest.Message(text))
 	}
@@ -243,17 +243,17 @@ func TestTriggerWaitsForTheEndOfItsRun(t *testing.T) {
 	}{
 		{
 			name: "it succeeds", agent: func(o *cmdtest.Cluster, name string) { o.Creates(endedAs(name, "Succeeded", step("Succeeded", ""))) },
-			out: at + "waiting for run RUN\n" + later + "step call: Succeeded\n" + later + "run RUN: Succeeded\n", err: "run/RUN requested\n",
+			out: at + "waiting for run RUN\n" + stepped + "step call: Succeeded\n" + ended + "run RUN: Succeeded\n", err: "run/RUN requested\n",
 		},
 		{
 			name: "it fails", agent: func(o *cmdtest.Cluster, name string) { o.Creates(endedAs(name, "Failed", step("Failed", "503"))) }, code: 4,
-			out: at + "waiting for run RUN\n" + later + "step call: Failed: 503\n" + later + "run RUN: Failed\n", err: "run/RUN requested\nerror: run RUN ended Failed\n",
+			out: at + "waiting for run RUN\n" + stepped + "step call: Failed: 503\n" + ended + "run RUN: Failed\n", err: "run/RUN requested\nerror: run RUN ended Failed\n",
 		},
 		{name: "it ends before it began", agent: func(o *cmdtest.Cluster, name string) {
 			r := cmdtest.RunOf()
 			r.Journal.Phase, r.Journal.StartedAt, r.Journal.Message = run.Aborted, nil, "rejected by joe"
 			o.Creates(cmdtest.RunObject(r, name))
-		}, code: 3, out: at + "waiting for run RUN\n" + later + "run RUN: Aborted: rejected by joe\n", err: "run/RUN requested\nerror: run RUN did not start: rejected by joe\n"},
+		}, code: 3, out: at + "waiting for run RUN\n" + "2026-11-21T00:00:01Z run RUN: Aborted: rejected by joe\n", err: "run/RUN requested\nerror: run RUN did not start: rejected by joe\n"},
 		{name: "it was never made, and the ledger says why", agent: func(o *cmdtest.Cluster, name string) {
 			o.Creates(cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: name, Result: run.Skipped, Reason: "busy"}}}))
 		}, code: 3, out: at + "waiting for run RUN\n", err: "run/RUN requested\nerror: run RUN did not start: Skipped (busy)\n"},
@@ -269,7 +269,7 @@ func TestTriggerWaitsForTheEndOfItsRun(t *testing.T) {
 				rec.Outputs = map[string]any{"difference": "-replicas: 3\n+replicas: 0\n"}
 				o.Creates(endedAs(name, "Succeeded", rec))
 			},
-			out: at + "waiting for run RUN\n" + later + "step call: Succeeded\n" + later + "run RUN: Succeeded\n\nWould change:\n  step call:\n    -replicas: 3\n    +replicas: 0\n", err: "run/RUN requested\n",
+			out: at + "waiting for run RUN\n" + stepped + "step call: Succeeded\n" + ended + "run RUN: Succeeded\n\nWould change:\n  step call:\n    -replicas: 3\n    +replicas: 0\n", err: "run/RUN requested\n",
 		},
 		{name: "it ended, and is gone already", agent: func(o *cmdtest.Cluster, name string) {
 			o.Creates(cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: name, Result: run.Ran}}}))

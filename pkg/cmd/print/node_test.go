@@ -134,9 +134,9 @@ func TestANodeInPlainLines(t *testing.T) {
 		node view.Node
 		want []Update
 	}{
-		{"nobody asks", nodeOf(), []Update{{"node/a", "node a: nobody asks for it"}}},
-		{"one asks", nodeOf(cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "waits its turn")), []Update{{"node/a/gpu", "node a: gpu: Pending: waits its turn"}}},
-		{"a plan left it cordoned", nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})), []Update{{"node/a/plan ops/roll", "node a: plan ops/roll: Cordoned: no run of that plan has it now"}}},
+		{"nobody asks", nodeOf(), []Update{{Of: "node/a", Text: "node a: nobody asks for it"}}},
+		{"one asks", nodeOf(cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "waits its turn")), []Update{{Of: "node/a/gpu", Text: "node a: gpu: Pending: waits its turn"}}},
+		{"a plan left it cordoned", nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})), []Update{{Of: "node/a/plan ops/roll", Text: "node a: plan ops/roll: Cordoned: no run of that plan has it now"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, NodeUpdates(c.node)); diff != "" {
