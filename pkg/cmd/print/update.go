@@ -70,10 +70,7 @@ func waitingWords(j run.Journal) string {
 		}
 		return "waits for " + j.Waiting + view.Colon(j.Message)
 	}
-	if j.RetryAt != nil {
-		return j.Message
-	}
-	if j.Phase.Ended() {
+	if j.RetryAt != nil || j.Phase.Ended() {
 		return j.Message
 	}
 	return ""
@@ -90,11 +87,10 @@ func ClaimUpdates(claims []view.NodeClaim) []Update {
 
 // NodeUpdates are plain lines about the claims of one node.
 func NodeUpdates(n view.Node) []Update {
-	out := ClaimUpdates(view.ClaimsOfNode(n))
-	if len(out) == 0 {
-		out = []Update{{Of: "node/" + n.Name, Text: "node " + n.Name + ": nobody asks for it"}}
+	if out := ClaimUpdates(view.ClaimsOfNode(n)); len(out) > 0 {
+		return out
 	}
-	return out
+	return []Update{{Of: "node/" + n.Name, Text: "node " + n.Name + ": nobody asks for it"}}
 }
 
 // PlanUpdates are plain lines about a plan and its live runs.

@@ -101,6 +101,7 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 		{name: "a node that was released, with a silent agent", line: "wait a --for=released --requestor gpu", world: mute(cmdtest.Node("a")), out: "node/a: gpu does not ask for it\n", err: silence},
 		{name: "a policy that permits, with a silent agent", line: "wait open", world: mute(cmdtest.Policy("open", "{strategy: Permissive}")), out: "policy/open: change is permitted (policy open: Permissive)\n", err: silence},
 		{name: "a plan that is permitted, with a silent agent", line: "wait orders --for=permitted", world: mute(seen()), out: "plan/orders: change is permitted (no strategy is set)\n", err: silence},
+		{name: "a JSONPath with a fault", line: "wait open -o jsonpath={.items[*", code: 2, err: "error: -o jsonpath={.items[*: error parsing jsonpath {.items[*, unterminated array\n"},
 		{name: "a format that is none", line: "wait open -o xml", code: 2, err: "error: -o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"xml\"\n"},
 		{name: "a plan that never ran", line: "wait orders", world: world(seen()), code: 1, err: "error: plan orders has no run: 'kubectl maint trigger orders' asks for one\n"},
 		{name: "a phase that is", line: "wait orders --for=phase=idle", world: world(seen(annotations.StatusPhase, "Idle", annotations.StatusMessage, "next run soon")), out: "plan/orders: phase Idle: next run soon\n"},
