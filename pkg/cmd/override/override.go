@@ -229,7 +229,7 @@ func (o *overrideOptions) paused(ctx context.Context, k *factory.Cluster, f foun
 }
 
 func goesOn(pause print.Need) string {
-	return fmt.Sprintf("%s %s; 'allow' does not end that: see %s", pause.About, pause.What, pause.Remedy)
+	return fmt.Sprintf("%s %s; 'allow' does not end that: run %s", pause.About, pause.What, pause.Remedy)
 }
 
 // above are the pauses above an object, of its namespace and of the whole cluster, as far as they
@@ -415,7 +415,7 @@ func (o *overrideOptions) namespaceFrozen(ctx context.Context, k *factory.Cluste
 		return ""
 	}
 	namespace := "namespace/" + f.meta.GetNamespace()
-	return fmt.Sprintf("%s is %s, which binds everything in it; 'allow' does not end that: see %s", namespace, instant.InText(said, f.zone), o.Suggest().In("").Unfreeze(namespace))
+	return fmt.Sprintf("%s is %s, which binds everything in it; 'allow' does not end that: run %s", namespace, instant.InText(said, f.zone), o.Suggest().In("").Unfreeze(namespace))
 }
 
 func (o *overrideOptions) clear() factory.Change {
