@@ -448,9 +448,13 @@ func (o *overrideOptions) find(ctx context.Context, k *factory.Cluster) (found, 
 	kind, _ := factory.SplitKind(o.object)
 	text, zone := o.object, o.Zone
 	if kind == "" || documentKind(kind) {
-		cm, err := k.Document(ctx, o.object, annotations.KindPolicy, annotations.KindPlan, annotations.KindHibernatePlan)
-		if err != nil && kind == "" {
+		kinds := []string{annotations.KindPolicy, annotations.KindPlan, annotations.KindHibernatePlan}
+		cm, err := k.Document(ctx, o.object, kinds...)
+		switch {
+		case kind == "" && err != nil:
 			err = k.NodeMeant(ctx, o.object, err)
+		case kind == "": // a node may have the name, too
+			_, err = k.Find(ctx, o.object, kinds...)
 		}
 		if err != nil {
 			return found{}, err
