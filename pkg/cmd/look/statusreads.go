@@ -155,7 +155,10 @@ func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster, r *reads)
 	} else {
 		list, err := k.Nodes(ctx, "")
 		if err != nil {
-			o.warnUnread(ctx, "what goes on on nodes is not shown", err)
+			const unseen = "what goes on on nodes is not shown"
+			if o.warnUnread(ctx, unseen, err); o.everywhere && apierrors.IsForbidden(err) { // who asks for one namespace need not be told
+				o.Warn(unseen + ": " + err.Error())
+			}
 			return nil, true
 		}
 		r.nodes = list
