@@ -118,11 +118,14 @@ func NearestName(word string, names []string) (string, bool) {
 	for i, name := range names {
 		own[i] = ownName(name)
 	}
+	typed := word
 	if word = ownName(word); word == "" {
 		return "", false
 	}
 	if near, ok := document.Nearest(word, own); ok && word[:1] == near[:1] { // a misspelling rarely is the beginning of a name
-		return names[slices.Index(own, near)], true
+		if name := names[slices.Index(own, near)]; word == typed || word == near || name != near { // a record's name is none of a plan, misspelt
+			return name, true
+		}
 	}
 	for _, like := range []func(n string) bool{
 		func(n string) bool { return strings.HasPrefix(n, word) }, // a run's name contains that of its plan
