@@ -219,7 +219,7 @@ func TestColoursAreControlled(t *testing.T) {
 
 // An object that can be frozen is no document: every command says so in the same words.
 func TestAKindThatNoCommandReadsIsToldSo(t *testing.T) {
-	const said = "error: deployment/hello: there is no kind \"deployment\" here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME; other kinds are for 'allow' and 'freeze' alone, whose --end ends what they wrote\n"
+	const said = "error: deployment/hello: there is no kind \"deployment\" here. If deployment is a namespace, write: hello -n deployment. A document or node is written NAME, plan/NAME, policy/NAME, run/NAME or node/NAME. Other kinds are for 'allow' and 'freeze' alone, whose --end ends what they wrote\n"
 	for _, line := range []string{"why", "check", "next", "status", "describe", "doctor"} {
 		got := cmdtest.NewCluster(t, Run, cmdtest.Agent(), cmdtest.Namespace("shop")).Maint(line, "deployment/hello")
 		if got.Code != 2 || !strings.HasSuffix(got.Err, said) {

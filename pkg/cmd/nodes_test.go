@@ -22,6 +22,9 @@ func TestANameThatIsAPlanAndANode(t *testing.T) {
 	for _, verb := range []string{"status", "why", "check", "pause", "resume"} {
 		o.Maint(verb, "twin").Is(t, cmdtest.Printed{Code: 2, Out: "", Err: "error: twin is a plan in namespace shop, and a node: write plan/twin or node/twin\n"})
 	}
+	for _, verb := range []string{"freeze", "allow"} {
+		o.Maint(verb, "twin", "--for", "2h", "--reason", "x").Is(t, cmdtest.Printed{Code: 2, Err: "error: twin is a plan in namespace shop, and a node: write plan/twin or node/twin\n"})
+	}
 	o.Maint("check", "plan/twin").Is(t, cmdtest.Printed{Code: 0, Out: "plan/twin: change is permitted (no strategy is set)\nuntil somebody changes it\n", Err: ""})
 	o.Maint("check", "node/twin").Is(t, cmdtest.Printed{Code: 0, Out: "node/twin: change is permitted (no strategy is set)\nuntil somebody changes it\n", Err: ""})
 	o.Maint("check", "other").Is(t, cmdtest.Printed{Code: 0, Out: "node/other: change is permitted (no strategy is set)\nuntil somebody changes it\n", Err: ""})

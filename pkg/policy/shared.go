@@ -25,7 +25,7 @@ type askedGate struct {
 // KeptGate is a gate that somebody keeps until the question changes or what it depends on in the
 // resolver: the gate remembers the stretch that it was asked about.
 type KeptGate struct {
-	Query   Query
+	Query      Query
 	generation int64
 	Gate       *schedule.Gate // nil: nothing stands between the object and its change
 }

@@ -120,7 +120,7 @@ func (o *options) Run(ctx context.Context) error {
 func (o *options) show(due []*corev1.ConfigMap) ([]*corev1.ConfigMap, error) {
 	var out []*corev1.ConfigMap
 	for _, cm := range due {
-		what, err := view.Contents(cm, o.Zone)
+		what, err := contents(cm, o.Zone)
 		if err != nil {
 			err = fmt.Errorf("configmap/%s is not signed: %w", cm.Name, err)
 		}

@@ -259,7 +259,7 @@ func (o *resumeOptions) runWaits(ctx context.Context, k *factory.Cluster, cm *co
 	runs, _ := k.RunsOf(ctx, cm, factory.ActiveOnly)
 	for _, r := range runs {
 		if held := view.ResumeHelps(view.Answered(r, cm)); held != "" && view.Responsive(cm, r.Run.Name) {
-			return fmt.Sprintf("its run %s %s: see %s", r.Run.Name, held, o.Suggest().Resume(r.Run.Name))
+			return fmt.Sprintf("its run %s %s: run %s", r.Run.Name, held, o.Suggest().Resume(r.Run.Name))
 		}
 	}
 	return ""
@@ -347,7 +347,7 @@ func (o *resumeOptions) stillPaused(ctx context.Context, k *factory.Cluster, age
 func (o *resumeOptions) sayPauses(v print.Printer, pauses []schedule.Pause) {
 	for _, p := range pauses {
 		for _, n := range v.PauseNeeds(p) {
-			fmt.Fprintf(o.ErrOut, "but %s %s: see %s\n", n.About, n.What, n.Remedy)
+			fmt.Fprintf(o.ErrOut, "but %s %s: run %s\n", n.About, n.What, n.Remedy)
 		}
 	}
 }

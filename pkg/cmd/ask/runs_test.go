@@ -136,27 +136,27 @@ func TestAbort(t *testing.T) {
 		{
 			name: "to its end, which is as it was asked", world: objects(live(step)), line: "abort orders-a --yes --wait",
 			before: becoming(map[string]*corev1.ConfigMap{asks: ended("Aborted", cmdtest.Record("call", "webhook", run.StepFailed, cmdtest.Message("aborted")))}),
-			out:    "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step call: Running\n2026-11-21T00:00:00Z step call: Failed: aborted\n2026-11-21T00:00:00Z run maint-run-orders-a: Aborted\n", err: "run/maint-run-orders-a is being aborted\n",
+			out:    "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-20T23:59:00Z step call: Running\n2026-11-20T23:59:05Z step call: Failed: aborted\n2026-11-20T23:55:00Z run maint-run-orders-a: Aborted\n", err: "run/maint-run-orders-a is being aborted\n",
 			wrote: signed(annotations.Abort, "maint-run-orders-a", ""),
 		},
 		{
 			name: "to its end, with something left behind", world: objects(live(step)), line: "abort orders-a --yes --wait",
 			before: becoming(map[string]*corev1.ConfigMap{asks: ended("Aborted", cmdtest.Record("down", "scale", run.StepSucceeded, left))}),
 			code:   4, err: "run/maint-run-orders-a is being aborted\nerror: run maint-run-orders-a ended Aborted and left something behind: step down could not be put back: put back spec.replicas: 7: forbidden\n",
-			out:   "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step call: Running\n2026-11-21T00:00:00Z step down: Succeeded, could not be put back: put back spec.replicas: 7: forbidden\n2026-11-21T00:00:00Z run maint-run-orders-a: Aborted\n",
+			out:   "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-20T23:59:00Z step call: Running\n2026-11-21T00:00:00Z step down: Succeeded, could not be put back: put back spec.replicas: 7: forbidden\n2026-11-20T23:55:00Z run maint-run-orders-a: Aborted\n",
 			wrote: signed(annotations.Abort, "maint-run-orders-a", ""),
 		},
 		{
 			name: "to its end, which came first", world: objects(live(step)), line: "abort orders-a --yes --wait",
 			before: becoming(map[string]*corev1.ConfigMap{asks: ended("Failed", cmdtest.Record("call", "webhook", run.StepFailed, cmdtest.Message("503")))}),
 			code:   4, err: "run/maint-run-orders-a is being aborted\nerror: run maint-run-orders-a ended Failed\n",
-			out:   "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step call: Running\n2026-11-21T00:00:00Z step call: Failed: 503\n2026-11-21T00:00:00Z run maint-run-orders-a: Failed\n",
+			out:   "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-20T23:59:00Z step call: Running\n2026-11-20T23:59:05Z step call: Failed: 503\n2026-11-20T23:55:00Z run maint-run-orders-a: Failed\n",
 			wrote: signed(annotations.Abort, "maint-run-orders-a", ""),
 		},
 		{
 			name: "until the time is over", world: objects(live(step)), line: "abort orders-a --yes --wait --timeout 10s",
 			code: 124, err: "run/maint-run-orders-a is being aborted\nerror: --timeout passed: run maint-run-orders-a goes on without you; see 'kubectl maint status maint-run-orders-a', or end it with 'kubectl maint abort maint-run-orders-a'\n",
-			out:   "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step call: Running\n",
+			out:   "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-20T23:59:00Z step call: Running\n",
 			wrote: signed(annotations.Abort, "maint-run-orders-a", ""),
 		},
 		{name: "a timeout that nothing waits for", line: "abort orders-a --yes --timeout 5s", code: 2, err: "error: --timeout is for --wait\n"},
@@ -257,7 +257,7 @@ func TestApproveAndReject(t *testing.T) {
 		{name: "no run", line: "approve orders-a", code: 1, err: "error: there is no run or plan \"orders-a\" in namespace shop; did you mean \"orders\"?\n"},
 		{
 			name: "and wait for its end", world: objects(asks()), line: "approve orders-a --wait", before: becoming(map[string]*corev1.ConfigMap{"step ask: Running": ended("Succeeded", agreed)}),
-			out: "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step ask: Running\n2026-11-21T00:00:00Z step ask: Succeeded\n2026-11-21T00:00:00Z run maint-run-orders-a: Succeeded\n", err: "run/maint-run-orders-a/ask approved\n",
+			out: "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-20T23:59:00Z step ask: Running\n2026-11-20T23:59:05Z step ask: Succeeded\n2026-11-20T23:55:00Z run maint-run-orders-a: Succeeded\n", err: "run/maint-run-orders-a/ask approved\n",
 			wrote: signed(annotations.Approve, "maint-run-orders-a/ask", ""),
 		},
 		{name: "a timeout that nothing waits for", line: "approve orders-a --timeout 5s", code: 2, err: "error: --timeout is for --wait\n"},
@@ -295,7 +295,7 @@ func TestRetry(t *testing.T) {
 			o.Told(map[string]func(){"waiting for run": cmdtest.Later(func() {
 				o.Creates(endedAs(next, "Succeeded", cmdtest.Record("call", "webhook", run.StepSucceeded)))
 			})})
-		}, out: "2026-11-21T00:00:00Z waiting for run " + next + "\n2026-11-21T00:00:00Z step call: Succeeded\n2026-11-21T00:00:00Z run " + next + ": Succeeded\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "")},
+		}, out: "2026-11-21T00:00:00Z waiting for run " + next + "\n2026-11-20T23:59:05Z step call: Succeeded\n2026-11-20T23:55:00Z run " + next + ": Succeeded\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "")},
 		{name: "a plan that the agent calls invalid", world: objects(ended("Failed", failed)), notes: saidInvalid("there is no step template hush"), line: "retry orders-a", code: 3, err: "error: plan orders is invalid, so it starts nothing: there is no step template hush; nothing was asked: see 'kubectl maint why orders'\n"},
 		{name: "a plan with a fault", world: objects(ended("Failed", failed)), spec: "startDeadline: soon", line: "retry orders-a --dry-run", code: 1, err: "error: plan orders is not valid, so that nothing would run:\nerror: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n"},
 		{name: "a paused plan", world: objects(ended("Failed", failed)), notes: []string{annotations.Pause, "true"}, line: "retry orders-a", out: "run/" + next + " requested\n", err: "plan orders is paused until somebody resumes it; the run begins when the pause ends\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "")},

@@ -215,7 +215,7 @@ func (o *triggerOptions) findBusy(ctx context.Context, k *factory.Cluster, cm *c
 	o.words.waits += fmt.Sprintf("%s; %s shows how far it is, %s what waits%s\n", status.Waiting, o.Suggest().Describe(status.WaitsFor), o.Suggest().Why(cm.Name), hand)
 }
 
-// findGate says what the run will wait for while its gate is closed.
+// findGate says what the run will wait for: for what its plan lacks, or else while its gate is closed.
 func (o *triggerOptions) findGate(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	s, err := source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+cm.Name)
 	if err != nil {
@@ -223,6 +223,10 @@ func (o *triggerOptions) findGate(ctx context.Context, k *factory.Cluster, cm *c
 	}
 	s.Pauses = nil // they are shown already
 	v := s.Verdict(o.Now())
+	if why, is := unready(cm); is && why != v.Reason { // else a policy alone is not ready, by which a run outside of its window is not held
+		o.words.waits += fmt.Sprintf("plan %s is not ready, and the run waits until it is: %s; %s says what is in the way, %s checks all that it needs\n", cm.Name, instant.InText(why, s.Zone), o.Suggest().Why(cm.Name), o.Suggest().Doctor(cm.Name))
+		return nil
+	}
 	if o.outsideWindow {
 		gate := o.outsideGate(ctx, k, cm)
 		if gate == nil {
@@ -250,6 +254,11 @@ func (o *triggerOptions) findGate(ctx context.Context, k *factory.Cluster, cm *c
 	}
 	o.words.waits += fmt.Sprintf("%s, %s (%s)%s\n", waits, opens, instant.InText(v.Why(), s.Zone), hand)
 	return nil
+}
+
+// unready is what a plan lacks, as the agent saw this version of it last.
+func unready(cm *corev1.ConfigMap) (why string, is bool) {
+	return view.FindCondition(view.Plan{Object: cm}.Conditions(), "Ready", metav1.ConditionFalse)
 }
 
 // outsideGate is the gate of a run that runs outside of its window; nil: nothing is known to restrict it.

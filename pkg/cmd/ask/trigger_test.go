@@ -199,6 +199,10 @@ func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {
 			annotations.Actor(annotations.ChangeStrategy), "jane", annotations.Reason(annotations.ChangeStrategy), "launch week",
 		}
 	}
+	const ghost = "policies: [{name: ghost}]"
+	lacks := func(spec, what string) []string {
+		return []string{annotations.StatusObserved, annotations.Observed(cmdtest.Plan("orders", spec)), annotations.StatusConditions, `[{"type":"Ready","status":"False","message":"` + what + `"}]`}
+	}
 	for _, c := range []struct {
 		name, line, spec string
 		world            []runtime.Object
@@ -211,6 +215,10 @@ func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {
 		{name: "a freeze of its namespace, which binds a run outside of its window, too", line: "trigger orders --outside-window --reason CHG-1", world: objects(cmdtest.Namespace("shop", signed("2026-11-22T00:00:00Z")...)), err: "the run waits for its window all the same, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (namespace: RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); the annotation maint.dev/bypass on the plan lets one run start all the same\n"},
 		{name: "a freeze of its namespace, which binds a run outside of its window, too, whatever its policies say", line: "trigger orders --outside-window --reason CHG-1", spec: "policies: [{name: night}]", world: objects(cmdtest.Policy("night", "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, windows: [{start: '22:00', end: '23:00'}]}}"), cmdtest.Namespace("shop", signed("2026-11-22T00:00:00Z")...)), err: "the run waits for its window all the same, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (namespace: RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); the annotation maint.dev/bypass on the plan lets one run start all the same\n"},
 		{name: "who does not wait", line: "trigger orders --outside-window --reason CHG-1", notes: signed("2026-11-22T00:00:00Z")},
+		{name: "what its plan lacks", line: "trigger orders", notes: lacks("", "Deployment/web does not exist"), err: "plan orders is not ready, and the run waits until it is: Deployment/web does not exist; 'kubectl maint why orders' says what is in the way, 'kubectl maint doctor orders' checks all that it needs\n"},
+		{name: "an account and a policy that are not there: no window helps", line: "trigger orders", spec: ghost, notes: lacks(ghost, "ServiceAccount runner does not exist"), err: "plan orders is not ready, and the run waits until it is: ServiceAccount runner does not exist; 'kubectl maint why orders' says what is in the way, 'kubectl maint doctor orders' checks all that it needs\n"},
+		{name: "an account that is not there, for who does not wait for the window", line: "trigger orders --outside-window --reason CHG-1", notes: lacks("", "ServiceAccount runner does not exist"), err: "plan orders is not ready, and the run waits until it is: ServiceAccount runner does not exist; 'kubectl maint why orders' says what is in the way, 'kubectl maint doctor orders' checks all that it needs\n"},
+		{name: "a policy that is not there, for who does not wait for it", line: "trigger orders --outside-window --reason CHG-1", spec: ghost, notes: lacks(ghost, "policy ghost: not ready: there is no such policy in namespace shop")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run, append(objects(cmdtest.Plan("orders", c.spec, cmdtest.Noting(c.notes...)), cmdtest.Agent()), c.world...)...)
@@ -222,7 +230,7 @@ func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {
 
 // The exit code of --wait is the run's.
 func TestTriggerWaitsForTheEndOfItsRun(t *testing.T) {
-	const at, later = "2026-11-21T00:00:00Z ", "2026-11-21T00:00:01Z "
+	const at, stepped, ended = "2026-11-21T00:00:00Z ", "2026-11-20T23:59:05Z ", "2026-11-20T23:55:00Z "
 	step := func(phase run.StepPhase, text string) run.Record {
 		return cmdtest.Record("call", "webhook", phase, cmdtest.Message(text))
 	}
@@ -235,17 +243,17 @@ func TestTriggerWaitsForTheEndOfItsRun(t *testing.T) {
 	}{
 		{
 			name: "it succeeds", agent: func(o *cmdtest.Cluster, name string) { o.Creates(endedAs(name, "Succeeded", step("Succeeded", ""))) },
-			out: at + "waiting for run RUN\n" + later + "step call: Succeeded\n" + later + "run RUN: Succeeded\n", err: "run/RUN requested\n",
+			out: at + "waiting for run RUN\n" + stepped + "step call: Succeeded\n" + ended + "run RUN: Succeeded\n", err: "run/RUN requested\n",
 		},
 		{
 			name: "it fails", agent: func(o *cmdtest.Cluster, name string) { o.Creates(endedAs(name, "Failed", step("Failed", "503"))) }, code: 4,
-			out: at + "waiting for run RUN\n" + later + "step call: Failed: 503\n" + later + "run RUN: Failed\n", err: "run/RUN requested\nerror: run RUN ended Failed\n",
+			out: at + "waiting for run RUN\n" + stepped + "step call: Failed: 503\n" + ended + "run RUN: Failed\n", err: "run/RUN requested\nerror: run RUN ended Failed\n",
 		},
 		{name: "it ends before it began", agent: func(o *cmdtest.Cluster, name string) {
 			r := cmdtest.RunOf()
 			r.Journal.Phase, r.Journal.StartedAt, r.Journal.Message = run.Aborted, nil, "rejected by joe"
 			o.Creates(cmdtest.RunObject(r, name))
-		}, code: 3, out: at + "waiting for run RUN\n" + later + "run RUN: Aborted: rejected by joe\n", err: "run/RUN requested\nerror: run RUN did not start: rejected by joe\n"},
+		}, code: 3, out: at + "waiting for run RUN\n" + "2026-11-21T00:00:01Z run RUN: Aborted: rejected by joe\n", err: "run/RUN requested\nerror: run RUN did not start: rejected by joe\n"},
 		{name: "it was never made, and the ledger says why", agent: func(o *cmdtest.Cluster, name string) {
 			o.Creates(cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: name, Result: run.Skipped, Reason: "busy"}}}))
 		}, code: 3, out: at + "waiting for run RUN\n", err: "run/RUN requested\nerror: run RUN did not start: Skipped (busy)\n"},
@@ -261,7 +269,7 @@ func TestTriggerWaitsForTheEndOfItsRun(t *testing.T) {
 				rec.Outputs = map[string]any{"difference": "-replicas: 3\n+replicas: 0\n"}
 				o.Creates(endedAs(name, "Succeeded", rec))
 			},
-			out: at + "waiting for run RUN\n" + later + "step call: Succeeded\n" + later + "run RUN: Succeeded\n\nWould change:\n  step call:\n    -replicas: 3\n    +replicas: 0\n", err: "run/RUN requested\n",
+			out: at + "waiting for run RUN\n" + stepped + "step call: Succeeded\n" + ended + "run RUN: Succeeded\n\nWould change:\n  step call:\n    -replicas: 3\n    +replicas: 0\n", err: "run/RUN requested\n",
 		},
 		{name: "it ended, and is gone already", agent: func(o *cmdtest.Cluster, name string) {
 			o.Creates(cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: name, Result: run.Ran}}}))

@@ -38,6 +38,26 @@ func (o *Cluster) Conflicts(resource string, meanwhile func()) {
 	})
 }
 
+// KeepsNoDryRun has a dry run of a patch of ConfigMaps change nothing, as it is of an API server.
+func (o *Cluster) KeepsNoDryRun() {
+	o.Kube.PrependReactor("patch", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		patch, is := a.(clienttesting.PatchActionImpl)
+		if !is || len(patch.PatchOptions.DryRun) == 0 {
+			return false, nil, nil
+		}
+		was, none := o.Kube.Tracker().Get(a.GetResource(), a.GetNamespace(), patch.Name)
+		if none != nil {
+			return false, nil, nil
+		}
+		kept := was.DeepCopyObject()
+		done, got, err := clienttesting.ObjectReaction(o.Kube.Tracker())(a)
+		if err != nil {
+			return done, got, err
+		}
+		return done, got, errors.Join(o.Kube.Tracker().Delete(a.GetResource(), a.GetNamespace(), patch.Name), o.Kube.Tracker().Add(kept))
+	})
+}
+
 // Later does something a second later, on the clock of a synctest bubble. By then every watch is
 // open: a client in memory does not replay what happens between a list and its watch.
 func Later(do func()) func() {

@@ -85,7 +85,7 @@ func (k *Cluster) noKind(name string) error {
 	case kind == KindNode:
 		return exit.Errorf(exit.CodeUsage, "%s: this command takes no node; %s shows it, and %s why nothing happens to it", name, k.commands().In("").StatusOf("node/"+bare), k.commands().In("").Why("node/"+bare))
 	}
-	return exit.Errorf(exit.CodeUsage, "%s: there is no kind %q here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME; other kinds are for 'allow' and 'freeze' alone, whose --end ends what they wrote", name, kind)
+	return exit.Errorf(exit.CodeUsage, "%s", view.NoKind(name))
 }
 
 // instead suggests where to look: the name that was probably meant, or the list.

@@ -52,7 +52,7 @@ func TestWhatANameMeans(t *testing.T) {
 		{"a plan", "orders-weekly", "orders-weekly", ""},
 		{"a plan with its kind", "plan/orders-weekly", "orders-weekly", ""},
 		{"a plan with its kind as lists and kubectl write it", "Plans/orders-weekly", "orders-weekly", ""},
-		{"a kind that there is not", "pod/orders-weekly", "", `pod/orders-weekly: there is no kind "pod" here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME; other kinds are for 'allow' and 'freeze' alone, whose --end ends what they wrote`},
+		{"a kind that there is not", "pod/orders-weekly", "", `pod/orders-weekly: there is no kind "pod" here. If pod is a namespace, write: orders-weekly -n pod. A document or node is written NAME, plan/NAME, policy/NAME, run/NAME or node/NAME. Other kinds are for 'allow' and 'freeze' alone, whose --end ends what they wrote`},
 		{"a slip of the pen, beside another name that begins alike", "orders-weakly", "", `there is no plan or run "orders-weakly" in namespace shop; did you mean "orders-weekly"?`},
 		{"a run without its first letters", "x", "maint-run-x", ""},
 		{"a name that was probably meant", "orders", "", `there is no plan or run "orders" in namespace shop; did you mean "orders-nightly"?`},

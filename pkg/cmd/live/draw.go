@@ -7,6 +7,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
@@ -158,6 +159,9 @@ func (m model) screen() string {
 // rows are the visible rows of a page.
 func (p page) rows(f frame) []string {
 	var out []string
+	if p.tail && len(p.lines) == 0 {
+		return []string{ansi.Truncate("nothing was printed yet", f.columns, "…")}
+	}
 	for i := p.top; i < len(p.shown) && len(out) < f.rows; i++ {
 		for n, row := range f.wrapped(p, p.at(i)) {
 			switch {
@@ -244,26 +248,48 @@ func (m model) hints(p page) []string {
 		if of.Resumes != "" {
 			out = append(out, "r resume")
 		}
-		out = append(out, "s skip", "l logs")
+		if m.can(p, "s") {
+			out = append(out, "s skip")
+		}
+		if m.can(p, "l") {
+			out = append(out, "l logs")
+		}
 	}
 	return append(out, frame{mark: m.mark}.clean(p.title))
 }
 
+// can says whether a key acts on the resource of the page's cursor.
+func (m model) can(p page, key string) bool {
+	_, whyNot := commandFor(key, p.resource(), m.home)
+	return m.acts() && whyNot == ""
+}
+
+// helpRows name the keys that act here: on a page with several resources, on any of them.
 func (m model) helpRows() []string {
+	p := m.front()
 	rows := []string{
 		"up, k      down, j      a line up or down",
 		"pgup, b    pgdn, space  a screen up or down",
 		"g, home    G, end       to the beginning or the end",
 		"/    only lines with these words; esc shows all again",
-		"enter    open the plan, run or node of the line",
-		"esc      back",
-		"a    approve what the run waits for",
-		"r    resume the plan, the run or the node",
-		"s    skip the next slot of the plan",
-		"l    logs of the run",
-		"     a, r and s ask before they do anything",
-		"q    " + m.quit.words,
-		"any key closes this help",
+	}
+	for _, more := range []struct {
+		text  string
+		shown bool
+	}{
+		{"enter    open the plan, run or node of the line", m.acts() && (p.picks() || p.opens && m.can(p, "enter"))},
+		{"esc      back", true},
+		{"a    approve what the run waits for", m.acts() && (p.picks() || p.resource().Kind != factory.KindNode)},
+		{"r    resume the plan, the run or the node", m.acts()},
+		{"s    skip the next slot of the plan", m.acts() && p.picks() || m.can(p, "s")},
+		{"l    logs of the run", m.acts() && p.picks() || m.can(p, "l")},
+		{"     a, r and s ask before they do anything", m.acts()},
+		{"q    " + m.quit.words, true},
+		{"any key closes this help", true},
+	} {
+		if more.shown {
+			rows = append(rows, more.text)
+		}
 	}
 	for i := range rows {
 		rows[i] = ansi.Truncate(rows[i], max(m.width, 1), "…")

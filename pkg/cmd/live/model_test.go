@@ -204,6 +204,48 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// Keys that do nothing are not offered: where a wait shows one run, enter opens nothing; a node has no logs.
+func TestOnlyKeysThatActAreOffered(t *testing.T) {
+	node := view.Line{Text: "a  gpu  Draining", Of: view.Resource{Kind: "node", Name: "a"}}
+	aRun := view.Line{Text: "r1  Running", Of: view.Resource{Kind: "run", Namespace: "shop", Name: "r1", Plan: "orders"}}
+	const open, approve, skip, logs = "enter    open the plan, run or node of the line", "a    approve what the run waits for", "s    skip the next slot of the plan", "l    logs of the run"
+	for _, c := range []struct {
+		name       string
+		lines      []view.Line
+		foot       string
+		help, none []string
+	}{
+		{"one run", []view.Line{aRun}, "1-1/1  q quit  ? help  / filter  s skip  l logs  status", []string{approve, skip, logs}, []string{open}},
+		{"one node", []view.Line{node}, "1-1/1  q quit  ? help  / filter  status", nil, []string{open, approve, skip, logs}},
+		{"a node, above a run", []view.Line{node, aRun}, "1-2/2  q quit  ? help  / filter  enter open  status", []string{open, approve, skip, logs}, nil},
+	} {
+		m := modelOf(&noted{}, 80, 20, c.lines...)
+		if rows := onScreen(m); rows[len(rows)-1] != c.foot {
+			t.Errorf("%s: %q", c.name, rows[len(rows)-1])
+		}
+		m, _ = typed(m, "?")
+		rows := onScreen(m)
+		for _, row := range c.help {
+			if !slices.Contains(rows, row) {
+				t.Errorf("%s: %q lacks %q", c.name, rows, row)
+			}
+		}
+		for _, row := range c.none {
+			if slices.Contains(rows, row) {
+				t.Errorf("%s: %q has %q", c.name, rows, row)
+			}
+		}
+	}
+}
+
+func TestLogsInWhichNothingIsYetSayIt(t *testing.T) {
+	m := modelOf(&noted{}, 80, 10, view.Line{Text: "r1  Running", Of: view.Resource{Kind: "run", Namespace: "shop", Name: "r1", Plan: "orders"}})
+	m, _ = typed(m, "l")
+	if rows := onScreen(m); rows[0] != "nothing was printed yet" {
+		t.Errorf("%q", rows)
+	}
+}
+
 func TestWhatAThingCannotBeAskedIsSaid(t *testing.T) {
 	node := view.Line{Text: "a  gpu  Draining", Of: view.Resource{Kind: "node", Name: "a", Resumes: "node/a"}}
 	sleeper := view.Line{Text: "night  Hibernated", Of: view.Resource{Kind: "hibernate-plan", Namespace: "shop", Name: "night"}}
@@ -402,14 +444,15 @@ func TestNoSizeIsTooSmall(t *testing.T) {
 
 func TestTheFootNamesTheKeysThatDoSomething(t *testing.T) {
 	open, act := "enter open", "s skip"
+	plan := []view.Line{{Text: "orders", Of: view.Resource{Kind: "plan", Namespace: "shop", Name: "orders"}}}
 	for _, c := range []struct {
 		name string
 		page page
 		want []string
 	}{
-		{"several things", page{resources: 2}, []string{open, act}},
-		{"the only one, shown in short", page{resources: 1, opens: true}, []string{open, act}},
-		{"the only one, shown in full", page{resources: 1}, []string{act}},
+		{"several things", page{lines: plan, shown: []int{0}, resources: 2}, []string{open, act}},
+		{"the only one, shown in short", page{lines: plan, shown: []int{0}, resources: 1, opens: true}, []string{open, act}},
+		{"the only one, shown in full", page{lines: plan, shown: []int{0}, resources: 1}, []string{act}},
 		{"nothing, shown in short", page{opens: true}, nil},
 	} {
 		m := modelOf(&noted{}, 80, 10)

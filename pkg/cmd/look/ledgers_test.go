@@ -25,7 +25,7 @@ func TestARetryIsSuggestedWhereItWouldBeTakenUp(t *testing.T) {
 	first, second := ended("maint-run-orders-a", run.Failed, 2*time.Hour), ended("maint-run-orders-b", run.Aborted, time.Hour)
 	const (
 		last    = "its last run maint-run-orders-a failed Fri 2026-11-20 23:00 CET (2026-11-20T22:00:00Z), 2h0m ago, in step dump: no disk\n   see 'kubectl maint describe maint-run-orders-a'"
-		earlier = "run maint-run-orders-a failed, and none has succeeded since, in step dump: no disk\n   see 'kubectl maint describe maint-run-orders-a'"
+		earlier = "run maint-run-orders-a failed, in step dump: no disk; no run has succeeded since\n   see 'kubectl maint describe maint-run-orders-a'"
 		next    = "\nnothing keeps the next run from starting\nby hand: 'kubectl maint trigger orders'\n"
 	)
 	runRows(t, []row{

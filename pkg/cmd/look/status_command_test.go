@@ -136,6 +136,11 @@ func TestStatusOfAPlanWhoseRunLeftNodesCordoned(t *testing.T) {
 	if got := o.Maint("status", "roll"); got.Code != 0 || !strings.HasPrefix(got.Out, "Plan: ") {
 		t.Errorf("%+v", got)
 	}
+	for line, want := range map[string]string{"status": "", "status -A": "warning: what goes on on nodes is not shown: list nodes: nodes is forbidden: not for you\n"} {
+		if got := o.Line(line); got.Code != 0 || got.Err != want {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
 }
 
 func TestStatusOfANodeFollowsIt(t *testing.T) {

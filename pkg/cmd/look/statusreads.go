@@ -30,6 +30,7 @@ type reads struct {
 	ledgers         map[types.UID]view.Ledger // of the plans
 	around          source.Restrictions
 	nodes           []*corev1.Node
+	nodesDenied     error        // why nodes could not be read
 	nodesUnread     bool         // not all was read of what the nodes are at
 	use             view.NodeUse // of nodes, by live runs
 	views           []view.Plan  // of the plans, those that need attention first
@@ -65,6 +66,9 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 		if err != nil {
 			return r, err
 		}
+	}
+	if o.everywhere && apierrors.IsForbidden(r.nodesDenied) { // who asks for one namespace need not be told
+		o.Warn(noNodes + ": " + r.nodesDenied.Error())
 	}
 	r.ledgers = map[types.UID]view.Ledger{}
 	for _, cm := range r.plans {
@@ -155,7 +159,8 @@ func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster, r *reads)
 	} else {
 		list, err := k.Nodes(ctx, "")
 		if err != nil {
-			o.warnUnread(ctx, "what goes on on nodes is not shown", err)
+			o.warnUnread(ctx, noNodes, err)
+			r.nodesDenied = err
 			return nil, true
 		}
 		r.nodes = list
@@ -166,6 +171,9 @@ func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster, r *reads)
 	}
 	return active, err != nil
 }
+
+// noNodes is what is missing where nodes cannot be read.
+const noNodes = "what goes on on nodes is not shown"
 
 // warnUnread warns that a part is missing, unless the user may not read it.
 func (o *statusOptions) warnUnread(ctx context.Context, what string, err error) {

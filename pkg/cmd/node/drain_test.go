@@ -401,15 +401,15 @@ func TestDrainPlanForeseesAndWritesNothing(t *testing.T) {
 		cmdtest.Pod("slow-1", "c"), cmdtest.BudgetOf("slow", 2, 2, 2, 3),
 	)
 	o.Maint("drain", "a", "--plan").Is(t, cmdtest.Printed{Code: 0, Out: `node/a  possible: 3 pods would leave, 2 would stay
-  order 0, evicted: shop/web-1
-  order 0, left to finish: shop/batch-1
-  order 10, evicted: shop/cache-1
+  order 0, would be evicted: shop/web-1
+  order 0, would be left to finish: shop/batch-1
+  order 10, would be evicted: shop/cache-1
   stays: shop/keep-1 (maint.dev/drain: skip)
   stays: shop/proxy-a (ignoring DaemonSet-managed Pods)
 `, Err: ""})
 	o.Maint("drain", "b", "--plan").Is(t, cmdtest.Printed{Code: 3, Out: `node/b  blocked until somebody changes something: 3 pods would leave, 0 would stay
-  evicted: shop/api-1
-  evicted: shop/db-1
+  would be evicted: shop/api-1
+  would be evicted: shop/db-1
   refused: shop/bare-1 (Pods that declare no controller (use --force to override))
     nothing would bring it back: delete it, drain it with --force, or annotate it with maint.dev/drain=skip if it may stay
   blocked for good: shop/db-1 by budget shop/db: minAvailable is 2, and there are 2 pods
@@ -418,7 +418,7 @@ func TestDrainPlanForeseesAndWritesNothing(t *testing.T) {
     wait; if it lasts, look why pods are not Ready
 `, Err: ""})
 	o.Maint("drain", "c", "--plan").Is(t, cmdtest.Printed{Code: 0, Out: `node/c  possible, after some waiting: 1 pod would leave, 0 would stay
-  evicted: shop/slow-1
+  would be evicted: shop/slow-1
   blocked for now: shop/slow-1 by budget shop/slow: 2 of 3 pods are healthy, and 2 must be: a rollout is in progress, or a replica is not Ready
     wait; if it lasts, look why pods are not Ready
 `, Err: ""})

@@ -46,7 +46,7 @@ func TestDrainPlanReadsTheBudgetsThatItMay(t *testing.T) {
 			budgetIn("data", "db", 2), budgetIn("elsewhere", "web", 2),
 		}
 	}
-	const blocked = "node/a  blocked until somebody changes something: 2 pods would leave, 0 would stay\n  evicted: data/db-1\n  evicted: shop/web-1\n" +
+	const blocked = "node/a  blocked until somebody changes something: 2 pods would leave, 0 would stay\n  would be evicted: data/db-1\n  would be evicted: shop/web-1\n" +
 		"  blocked for good: data/db-1 by budget data/db: minAvailable is 2, and there are 2 pods\n    lower it, write maxUnavailable: 1 instead, or run one more replica\n"
 	for _, c := range []struct {
 		name, line string

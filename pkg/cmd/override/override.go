@@ -229,7 +229,7 @@ func (o *overrideOptions) paused(ctx context.Context, k *factory.Cluster, f foun
 }
 
 func goesOn(pause print.Need) string {
-	return fmt.Sprintf("%s %s; 'allow' does not end that: see %s", pause.About, pause.What, pause.Remedy)
+	return fmt.Sprintf("%s %s; 'allow' does not end that: run %s", pause.About, pause.What, pause.Remedy)
 }
 
 // above are the pauses above an object, of its namespace and of the whole cluster, as far as they
@@ -415,7 +415,7 @@ func (o *overrideOptions) namespaceFrozen(ctx context.Context, k *factory.Cluste
 		return ""
 	}
 	namespace := "namespace/" + f.meta.GetNamespace()
-	return fmt.Sprintf("%s is %s, which binds everything in it; 'allow' does not end that: see %s", namespace, instant.InText(said, f.zone), o.Suggest().In("").Unfreeze(namespace))
+	return fmt.Sprintf("%s is %s, which binds everything in it; 'allow' does not end that: run %s", namespace, instant.InText(said, f.zone), o.Suggest().In("").Unfreeze(namespace))
 }
 
 func (o *overrideOptions) clear() factory.Change {
@@ -448,9 +448,13 @@ func (o *overrideOptions) find(ctx context.Context, k *factory.Cluster) (found, 
 	kind, _ := factory.SplitKind(o.object)
 	text, zone := o.object, o.Zone
 	if kind == "" || documentKind(kind) {
-		cm, err := k.Document(ctx, o.object, annotations.KindPolicy, annotations.KindPlan, annotations.KindHibernatePlan)
-		if err != nil && kind == "" {
+		kinds := []string{annotations.KindPolicy, annotations.KindPlan, annotations.KindHibernatePlan}
+		cm, err := k.Document(ctx, o.object, kinds...)
+		switch {
+		case kind == "" && err != nil:
 			err = k.NodeMeant(ctx, o.object, err)
+		case kind == "": // a node may have the name, too
+			_, err = k.Find(ctx, o.object, kinds...)
 		}
 		if err != nil {
 			return found{}, err

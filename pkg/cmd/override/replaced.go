@@ -39,7 +39,7 @@ func (o *overrideOptions) replaced(f found) string {
 		again = hand.FreezeUntil
 	}
 	reason := annotations.ActorOf(f.meta.GetAnnotations(), annotations.ChangeStrategy).Reason
-	return fmt.Sprintf("this replaces what was there: %s; that does not come back by itself: see %s",
+	return fmt.Sprintf("this replaces what was there: %s; that does not come back by itself: run %s",
 		was, again(f.String(), s.Until.UTC().Format(time.RFC3339), repeated(reason)))
 }
 

@@ -72,7 +72,7 @@ func groupLines(g drain.Group, several bool) []string {
 	for _, part := range []struct {
 		word string
 		pods []string
-	}{{"evicted", g.Evict}, {"replaced, then evicted", g.Surge}, {"left to finish", g.Await}, {"shuts down already", g.Leaves}} {
+	}{{"would be evicted", g.Evict}, {"would be replaced, then evicted", g.Surge}, {"would be left to finish", g.Await}, {"shuts down already", g.Leaves}} {
 		for _, pod := range part.pods {
 			lines = append(lines, fmt.Sprintf("  %s%s: %s", before, part.word, pod))
 		}
@@ -84,7 +84,7 @@ func groupLines(g drain.Group, several bool) []string {
 func agentLines(g drain.Group) []string {
 	var lines []string
 	for _, pod := range g.Evict {
-		lines = append(lines, fmt.Sprintf("  last, evicted: %s (the agent's own pod; another replica is Ready elsewhere)", pod))
+		lines = append(lines, fmt.Sprintf("  last, would be evicted: %s (the agent's own pod; another replica is Ready elsewhere)", pod))
 	}
 	for _, pod := range g.Await {
 		lines = append(lines, fmt.Sprintf("  last: %s (the agent's own pod; it is evicted once another replica is Ready elsewhere, and stays where none can be)", pod))

@@ -107,7 +107,7 @@ func (v Printer) Failed(p view.Plan) (name, said string) {
 	if p.Ledger == nil || p.Ledger.Last == nil {
 		return "", ""
 	}
-	last, failed := p.Ledger.Last, p.Ledger.FailuresSinceSuccess()
+	last, failed, since := p.Ledger.Last, p.Ledger.FailuresSinceSuccess(), ""
 	switch {
 	case last.Phase == run.Failed:
 		name, said = last.Name, "its last run "+last.Name+" failed"
@@ -115,10 +115,10 @@ func (v Printer) Failed(p view.Plan) (name, said string) {
 			said += " " + v.When(last.EndedAt)
 		}
 	case failed.Count > 0:
-		name, said = failed.Run, "run "+failed.Run+" failed, and none has succeeded since"
+		name, said, since = failed.Run, "run "+failed.Run+" failed", "; no run has succeeded since"
 	}
 	if failed.Run == name {
-		said += view.Prefix(", in step ", failed.Step) + view.Colon(v.InstantsInZone(failed.Message))
+		said += view.Prefix(", in step ", failed.Step) + view.Colon(v.InstantsInZone(failed.Message)) + since
 	}
 	switch {
 	case failed.Count < 2:

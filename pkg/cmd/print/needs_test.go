@@ -64,7 +64,7 @@ func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
 		"a failure":                             {standing(daily, nil, failed), []string{"orders its last run maint-run-orders-a failed Fri 2026-11-20 03:00 CET (2026-11-20T02:00:00Z), 22h0m ago, in step dump: exit code 3 → 'kubectl maint describe maint-run-orders-a'"}},
 		"a failure again":                       {standing(daily, nil, again), []string{"orders its last run d failed, in step dump: of d; 2 runs have failed since the last success → 'kubectl maint describe d'"}},
 		"no success ever":                       {standing(daily, nil, never), []string{"orders its last run d failed, in step dump: of d; 2 runs have failed, and none has succeeded → 'kubectl maint describe d'"}},
-		"a failure, and one aborted":            {standing(daily, nil, aborted), []string{"orders run b failed, and none has succeeded since, in step dump: of b → 'kubectl maint describe b'"}},
+		"a failure, and one aborted":            {standing(daily, nil, aborted), []string{"orders run b failed, in step dump: of b; no run has succeeded since → 'kubectl maint describe b'"}},
 		"a failure, mended since":               {standing(daily, nil, mended), nil},
 		"a failure, retried":                    {standing(daily, nil, failed, cmdtest.RunOf()), nil},
 		"a failure, while a dry run is at work": {standing(daily, nil, failed, live(func(r *view.Run) { r.Run.Request.DryRun = true })), []string{"orders its last run maint-run-orders-a failed Fri 2026-11-20 03:00 CET (2026-11-20T02:00:00Z), 22h0m ago, in step dump: exit code 3 → 'kubectl maint describe maint-run-orders-a'"}},

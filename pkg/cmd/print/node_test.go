@@ -134,9 +134,9 @@ func TestANodeInPlainLines(t *testing.T) {
 		node view.Node
 		want []Update
 	}{
-		{"nobody asks", nodeOf(), []Update{{"node/a", "node a: nobody asks for it"}}},
-		{"one asks", nodeOf(cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "waits its turn")), []Update{{"node/a/gpu", "node a: gpu: Pending: waits its turn"}}},
-		{"a plan left it cordoned", nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})), []Update{{"node/a/plan ops/roll", "node a: plan ops/roll: Cordoned: no run of that plan has it now"}}},
+		{"nobody asks", nodeOf(), []Update{{Of: "node/a", Text: "node a: nobody asks for it"}}},
+		{"one asks", nodeOf(cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "waits its turn")), []Update{{Of: "node/a/gpu", Text: "node a: gpu: Pending: waits its turn"}}},
+		{"a plan left it cordoned", nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})), []Update{{Of: "node/a/plan ops/roll", Text: "node a: plan ops/roll: Cordoned: no run of that plan has it now"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, NodeUpdates(c.node)); diff != "" {
@@ -155,15 +155,15 @@ func TestAForecastForPeople(t *testing.T) {
 	}{
 		{"nothing leaves", drain.Forecast{}, []string{"node/a  possible: 0 pods would leave, 0 would stay"}},
 		{"one leaves, one stays", drain.Forecast{Total: 1, Groups: []drain.Group{{Evict: []string{"shop/b-0"}}}, Skipped: []drain.RemainingPod{{Pod: "kube-system/proxy", Why: "DaemonSet"}}}, []string{
-			"node/a  possible: 1 pod would leave, 1 would stay", "  evicted: shop/b-0", "  stays: kube-system/proxy (DaemonSet)",
+			"node/a  possible: 1 pod would leave, 1 would stay", "  would be evicted: shop/b-0", "  stays: kube-system/proxy (DaemonSet)",
 		}},
 		{"in two orders, in every way", drain.Forecast{Total: 6, Groups: []drain.Group{
 			{Order: 0, Evict: []string{"shop/b-0"}, Surge: []string{"shop/c-0"}},
 			{Order: 5, Await: []string{"shop/d-0"}, Leaves: []string{"shop/e-0"}},
 			{Order: drain.LastOrder, Evict: []string{"maint-system/agent-0"}, Await: []string{"maint-system/agent-1"}},
 		}}, []string{
-			"node/a  possible: 6 pods would leave, 0 would stay", "  order 0, evicted: shop/b-0", "  order 0, replaced, then evicted: shop/c-0", "  order 5, left to finish: shop/d-0", "  order 5, shuts down already: shop/e-0",
-			"  last, evicted: maint-system/agent-0 (the agent's own pod; another replica is Ready elsewhere)",
+			"node/a  possible: 6 pods would leave, 0 would stay", "  order 0, would be evicted: shop/b-0", "  order 0, would be replaced, then evicted: shop/c-0", "  order 5, would be left to finish: shop/d-0", "  order 5, shuts down already: shop/e-0",
+			"  last, would be evicted: maint-system/agent-0 (the agent's own pod; another replica is Ready elsewhere)",
 			"  last: maint-system/agent-1 (the agent's own pod; it is evicted once another replica is Ready elsewhere, and stays where none can be)",
 		}},
 		{"after some waiting", drain.Forecast{Total: 1, Blocks: []drain.Block{wait}}, []string{

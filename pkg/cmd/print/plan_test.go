@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -228,26 +229,26 @@ func TestARunInPlainLines(t *testing.T) {
 		want []Update
 	}{
 		{"at work", cmdtest.RunOf(cmdtest.Record("a", "webhook", run.StepSucceeded), cmdtest.Record("b", "webhook", run.StepRunning, func(rec *run.Record) { rec.Attempt = 2 }), cmdtest.Record("c", "webhook", run.StepPending)), []Update{
-			{"maint-run-p-x", "run maint-run-p-x: Running"}, {"maint-run-p-x/a", "step a: Succeeded"}, {"maint-run-p-x/b", "step b: Running (attempt 2)"},
+			{Of: "maint-run-p-x", Text: "run maint-run-p-x: Running"}, {Of: "maint-run-p-x/a", Text: "step a: Succeeded"}, {Of: "maint-run-p-x/b", Text: "step b: Running (attempt 2)"},
 		}},
-		{"waiting", cmdtest.PendingRun(func(r *view.Run) { r.Journal.Waiting, r.Journal.Message = run.WaitWindow, "waits for its window" }), []Update{{"maint-run-p-x", "run maint-run-p-x: Pending: waits for its window"}}},
-		{"to be tried again", cmdtest.PendingRun(func(r *view.Run) { r.Journal.RetryAt, r.Journal.Message = cmdtest.After(time.Minute), "retry 1 of 3" }), []Update{{"maint-run-p-x", "run maint-run-p-x: Pending: retry 1 of 3"}}},
-		{"asking", cmdtest.RunOf(cmdtest.Record("ask", plan.TypeApproval, run.StepRunning, cmdtest.Message("waits for approval"))), []Update{{"maint-run-p-x", "run maint-run-p-x: Running"}, {"maint-run-p-x/ask", "step ask: Running: waits for approval"}}},
-		{"over its items", cmdtest.RunOf(cmdtest.Record("roll", plan.TypeForEach, run.StepRunning, cmdtest.Looping(run.Item{Name: "a", Phase: run.StepSucceeded}, run.Item{Name: "b", Phase: run.StepRunning}))), []Update{{"maint-run-p-x", "run maint-run-p-x: Running"}, {"maint-run-p-x/roll", "step roll: Running: 1 of 2 done"}}},
+		{"waiting", cmdtest.PendingRun(func(r *view.Run) { r.Journal.Waiting, r.Journal.Message = run.WaitWindow, "waits for its window" }), []Update{{Of: "maint-run-p-x", Text: "run maint-run-p-x: Pending: waits for its window"}}},
+		{"to be tried again", cmdtest.PendingRun(func(r *view.Run) { r.Journal.RetryAt, r.Journal.Message = cmdtest.After(time.Minute), "retry 1 of 3" }), []Update{{Of: "maint-run-p-x", Text: "run maint-run-p-x: Pending: retry 1 of 3"}}},
+		{"asking", cmdtest.RunOf(cmdtest.Record("ask", plan.TypeApproval, run.StepRunning, cmdtest.Message("waits for approval"))), []Update{{Of: "maint-run-p-x", Text: "run maint-run-p-x: Running"}, {Of: "maint-run-p-x/ask", Text: "step ask: Running: waits for approval"}}},
+		{"over its items", cmdtest.RunOf(cmdtest.Record("roll", plan.TypeForEach, run.StepRunning, cmdtest.Looping(run.Item{Name: "a", Phase: run.StepSucceeded}, run.Item{Name: "b", Phase: run.StepRunning}))), []Update{{Of: "maint-run-p-x", Text: "run maint-run-p-x: Running"}, {Of: "maint-run-p-x/roll", Text: "step roll: Running: 1 of 2 done"}}},
 		{"failed, with something left", func() view.Run {
 			r := cmdtest.RunOf(cmdtest.Record("a", "scale", run.StepFailed, cmdtest.Message("503"), func(rec *run.Record) { rec.Restored, rec.RestoreMessage = run.RestoreFailed, "forbidden" }))
 			r.Journal.Phase, r.Journal.Message = run.Failed, "step a failed"
 			return r
-		}(), []Update{{"maint-run-p-x/a", "step a: Failed: 503, could not be put back: forbidden"}, {"maint-run-p-x", "run maint-run-p-x: Failed: step a failed"}}},
+		}(), []Update{{Of: "maint-run-p-x/a", Text: "step a: Failed: 503, could not be put back: forbidden"}, {Of: "maint-run-p-x", Text: "run maint-run-p-x: Failed: step a failed"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, RunUpdates(c.run)); diff != "" {
+			if diff := cmp.Diff(c.want, RunUpdates(c.run), cmpopts.IgnoreFields(Update{}, "At")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 	p := standing("", nil, nil, cmdtest.RunOf())
-	if diff := cmp.Diff([]Update{{"shop/orders", "plan orders: Idle"}, {"maint-run-p-x", "run maint-run-p-x: Running"}}, atNow().PlanUpdates(p)); diff != "" {
+	if diff := cmp.Diff([]Update{{Of: "shop/orders", Text: "plan orders: Idle"}, {Of: "maint-run-p-x", Text: "run maint-run-p-x: Running"}}, atNow().PlanUpdates(p)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

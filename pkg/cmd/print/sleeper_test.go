@@ -348,7 +348,7 @@ func TestWhichFormatsThereAre(t *testing.T) {
 		{"md", ""},
 		{"wide", "-o must be md, json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"wide\""},
 		{"xml", "-o must be md, json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"xml\""},
-		{"jsonpath={.a", "-o must be md, json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"jsonpath={.a\""},
+		{"jsonpath={.a", "-o jsonpath={.a: error parsing jsonpath {.a, unclosed action"},
 	} {
 		var faults exit.Faults
 		formatted(c.format, "md").Check(&faults)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -11,7 +12,10 @@ import (
 )
 
 // Update is one line about something.
-type Update struct{ Of, Text string }
+type Update struct {
+	Of, Text string
+	At       *time.Time // since when it is so; nil: not known
+}
 
 // RunUpdates are plain lines about a run: its state, and each step that has begun.
 func RunUpdates(r view.Run) []Update {
@@ -40,9 +44,14 @@ func RunUpdates(r view.Run) []Update {
 		if s.Restored == run.RestoreFailed {
 			text += ", " + restoredWords()[s.Restored] + view.Colon(s.RestoreMessage)
 		}
-		out = append(out, Update{Of: r.Run.Name + "/" + s.Path, Text: text})
+		u := Update{Of: r.Run.Name + "/" + s.Path, Text: text}
+		if s.Waits == "" && s.Restored != run.RestoreFailed && (s.Phase.Ended() || loopCount(s) == "" && s.Attempt < 2) { // else it came later
+			u.At = cmp.Or(s.FinishedAt, s.StartedAt)
+		}
+		out = append(out, u)
 	}
 	if j.Phase.Ended() { // the end is reported last
+		out[0].At = j.FinishedAt
 		return append(out[1:], out[0])
 	}
 	return out
@@ -61,10 +70,7 @@ func waitingWords(j run.Journal) string {
 		}
 		return "waits for " + j.Waiting + view.Colon(j.Message)
 	}
-	if j.RetryAt != nil {
-		return j.Message
-	}
-	if j.Phase.Ended() {
+	if j.RetryAt != nil || j.Phase.Ended() {
 		return j.Message
 	}
 	return ""
@@ -81,11 +87,10 @@ func ClaimUpdates(claims []view.NodeClaim) []Update {
 
 // NodeUpdates are plain lines about the claims of one node.
 func NodeUpdates(n view.Node) []Update {
-	out := ClaimUpdates(view.ClaimsOfNode(n))
-	if len(out) == 0 {
-		out = []Update{{Of: "node/" + n.Name, Text: "node " + n.Name + ": nobody asks for it"}}
+	if out := ClaimUpdates(view.ClaimsOfNode(n)); len(out) > 0 {
+		return out
 	}
-	return out
+	return []Update{{Of: "node/" + n.Name, Text: "node " + n.Name + ": nobody asks for it"}}
 }
 
 // PlanUpdates are plain lines about a plan and its live runs.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -71,7 +72,10 @@ func (o *Values) Check(f *exit.Faults) {
 	if o.Own() {
 		return
 	}
-	if _, err := o.flags.toPrinter(); err != nil || o.Format() == "wide" {
+	switch _, err := o.flags.toPrinter(); {
+	case err != nil && !genericclioptions.IsNoCompatiblePrinterError(err):
+		f.Add("-o %s: %v", o.Format(), err)
+	case err != nil, o.Format() == "wide":
 		f.Add("-o must be %s, is %q", o.formats(), o.Format())
 	}
 }

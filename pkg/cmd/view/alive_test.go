@@ -19,9 +19,7 @@ func TestWhatIsAlive(t *testing.T) {
 		return Run{Run: run.Run{Namespace: namespace, Name: name, Request: run.Request{DryRun: dry}}, Journal: run.Journal{Phase: phase}}
 	}
 	sleeper := func(namespace, phase string) *corev1.ConfigMap {
-		cm := object("nights", "", "")
-		cm.Namespace, cm.Annotations[annotations.StatusPhase] = namespace, phase
-		return &cm
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "nights", Annotations: map[string]string{annotations.StatusPhase: phase}}}
 	}
 	runs := []Run{one("ops", "a", run.Running, false), one("team", "b", run.Running, false), one("ops", "c", run.Succeeded, false), one("ops", "d", run.Running, true)}
 	sleepers := []*corev1.ConfigMap{sleeper("dev", "Hibernated"), sleeper("dev", "Running"), sleeper("team", "WakingUp")}

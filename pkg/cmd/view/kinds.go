@@ -65,3 +65,10 @@ func WrongKind(cm *corev1.ConfigMap, what string) error {
 	}
 	return fmt.Errorf("%s/%s is a %s and no %s", cm.Namespace, cm.Name, kind, what)
 }
+
+// NoKind says of a name on the command line that no kind is named by what stands before its slash. Messages
+// write a document of another namespace as NAMESPACE/NAME.
+func NoKind(name string) string {
+	before, bare, _ := strings.Cut(name, "/")
+	return fmt.Sprintf("%s: there is no kind %q here. If %s is a namespace, write: %s -n %s. A document or node is written NAME, plan/NAME, policy/NAME, run/NAME or node/NAME. Other kinds are for 'allow' and 'freeze' alone, whose --end ends what they wrote", name, before, before, bare, before)
+}

@@ -2,10 +2,12 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
@@ -110,25 +112,37 @@ func PrintableJSON(text string) string {
 }
 
 // NearestName is the candidate that the word is a misspelling of, that contains it, or that begins
-// alike.
+// alike. What the names of all records of a kind begin with does not make them alike.
 func NearestName(word string, names []string) (string, bool) {
-	if near, ok := document.Nearest(word, names); ok && word != "" && word[:1] == near[:1] { // a misspelling rarely is the beginning of a name
-		return near, true
+	own := make([]string, len(names))
+	for i, name := range names {
+		own[i] = ownName(name)
 	}
-	for _, n := range names {
-		if word != "" && strings.HasPrefix(n, word) { // a run's name contains that of its plan
-			return n, true
+	typed := word
+	if word = ownName(word); word == "" {
+		return "", false
+	}
+	if near, ok := document.Nearest(word, own); ok && word[:1] == near[:1] { // a misspelling rarely is the beginning of a name
+		if name := names[slices.Index(own, near)]; word == typed || word == near || name != near { // a record's name is none of a plan, misspelt
+			return name, true
 		}
 	}
-	for _, n := range names {
-		if word != "" && (strings.Contains(n, word) || strings.Contains(word, n)) {
-			return n, true
-		}
-	}
-	for _, n := range names {
-		if len(word) > 3 && len(n) > 3 && n[:3] == word[:3] {
-			return n, true
+	for _, like := range []func(n string) bool{
+		func(n string) bool { return strings.HasPrefix(n, word) }, // a run's name contains that of its plan
+		func(n string) bool { return strings.Contains(n, word) || strings.Contains(word, n) },
+		func(n string) bool { return len(word) > 3 && len(n) > 3 && n[:3] == word[:3] },
+	} {
+		if i := slices.IndexFunc(own, like); i >= 0 {
+			return names[i], true
 		}
 	}
 	return "", false
+}
+
+// ownName is a name without the beginning that the agent gives to all of its records of a kind.
+func ownName(name string) string {
+	for _, kind := range []string{annotations.KindRun, annotations.KindLedger, annotations.KindGate, annotations.KindRestore} {
+		name = strings.TrimPrefix(name, "maint-"+kind+"-")
+	}
+	return name
 }

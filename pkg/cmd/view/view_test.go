@@ -191,3 +191,26 @@ func TestWordsAroundWords(t *testing.T) {
 		}
 	}
 }
+
+// All runs begin with maint-run-: that makes no two of them alike.
+func TestANameIsLikeAnotherByWhatIsItsOwn(t *testing.T) {
+	names := []string{"cache-restart-gate", "cache-restart", "maint-run-cache-restart-ax4b3iv4cs", "maint-run-orders-weekly-xypdbuyczr", "maint-ledger-cache-restart-b5k"}
+	for word, want := range map[string]string{
+		"maint-run-invoices-xypdbuyczr":         "",
+		"maint-run-bad-xyz":                     "",
+		"maint-ledger-bad-b5k":                  "",
+		"maint-run-":                            "",
+		"":                                      "",
+		"maint-run-orders-weekly-xypdbuyczs":    "maint-run-orders-weekly-xypdbuyczr",
+		"orders-weekly-xypdbuyczr":              "maint-run-orders-weekly-xypdbuyczr",
+		"maint-run-orders-nightly-b5k2x7d2aa":   "maint-run-orders-weekly-xypdbuyczr",
+		"maint-run-cache-restart":               "cache-restart",
+		"maint-ledger-cache-restart-ax4b3iv4cr": "maint-run-cache-restart-ax4b3iv4cs",
+		"restart":                               "cache-restart-gate",
+		"maint-run-cache-restart-aaaaaaaaaa":    "cache-restart",
+	} {
+		if got, ok := NearestName(word, names); got != want || ok != (want != "") {
+			t.Errorf("%q: %q, %v", word, got, ok)
+		}
+	}
+}

@@ -173,15 +173,15 @@ func TestWaitForTheEndOfARun(t *testing.T) {
 		return func(o *cmdtest.Cluster) { o.Stores("configmaps", ended(phase, message)) }
 	}
 	world := []runtime.Object{looked(), runningOrders()}
-	const shown = at + "run maint-run-orders-a: Running\n" + at + "step hold: Running\n"
+	const shown = at + "run maint-run-orders-a: Running\n" + "2026-11-20T23:59:00Z step hold: Running\n"
 	playAll(t, []waits{
-		{name: "it succeeds", line: "wait orders-a", until: "Running", world: world, then: ends(run.Succeeded, "done"), out: shown + "2026-11-21T00:00:01Z run maint-run-orders-a: Succeeded: done\n"},
-		{name: "it fails", line: "wait orders-a", until: "Running", world: world, then: ends(run.Failed, "no disk"), code: 4, out: shown + "2026-11-21T00:00:01Z run maint-run-orders-a: Failed: no disk\n", err: "error: run maint-run-orders-a ended Failed: no disk\n"},
+		{name: "it succeeds", line: "wait orders-a", until: "Running", world: world, then: ends(run.Succeeded, "done"), out: shown + "2026-11-20T23:59:00Z run maint-run-orders-a: Succeeded: done\n"},
+		{name: "it fails", line: "wait orders-a", until: "Running", world: world, then: ends(run.Failed, "no disk"), code: 4, out: shown + "2026-11-20T23:59:00Z run maint-run-orders-a: Failed: no disk\n", err: "error: run maint-run-orders-a ended Failed: no disk\n"},
 		{
 			name: "for a script, it fails: it has ended", line: "wait orders-a -o 'jsonpath={.met} {.message}'", until: "Running", world: world, then: ends(run.Failed, "no disk"), code: 4, out: "true run maint-run-orders-a ended Failed: no disk",
-			err: shown + "2026-11-21T00:00:01Z run maint-run-orders-a: Failed: no disk\nerror: run maint-run-orders-a ended Failed: no disk\n",
+			err: shown + "2026-11-20T23:59:00Z run maint-run-orders-a: Failed: no disk\nerror: run maint-run-orders-a ended Failed: no disk\n",
 		},
-		{name: "its plan is gone: the run is followed all the same", line: "wait orders-a", until: "Running", world: []runtime.Object{runningOrders()}, then: ends(run.Succeeded, "done"), out: shown + "2026-11-21T00:00:01Z run maint-run-orders-a: Succeeded: done\n"},
+		{name: "its plan is gone: the run is followed all the same", line: "wait orders-a", until: "Running", world: []runtime.Object{runningOrders()}, then: ends(run.Succeeded, "done"), out: shown + "2026-11-20T23:59:00Z run maint-run-orders-a: Succeeded: done\n"},
 		{
 			name: "the time is over", line: "wait orders-a --timeout 5s", world: world, code: 124, out: shown,
 			err: "error: --timeout passed: run maint-run-orders-a goes on without you; see 'kubectl maint status maint-run-orders-a', or end it with 'kubectl maint abort maint-run-orders-a'\n",

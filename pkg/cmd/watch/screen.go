@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -57,7 +58,8 @@ func (s *Screen) print(picture []string, lines []print.Update) {
 	for _, l := range lines {
 		if s.told[l.Of] != l.Text {
 			s.told[l.Of] = l.Text
-			fmt.Fprintf(s.Env.Out, "%s %s\n", s.Env.Now().UTC().Format(time.RFC3339), l.Text)
+			now := s.Env.Now()
+			fmt.Fprintf(s.Env.Out, "%s %s\n", cmp.Or(l.At, &now).UTC().Format(time.RFC3339), l.Text)
 		}
 	}
 }

@@ -187,6 +187,23 @@ func TestOffATerminalEachNewLineIsSaidOnce(t *testing.T) {
 	}
 }
 
+// What was so before anybody looked is told with the time since when it is so.
+func TestOffATerminalALineHasTheTimeOfWhatItSays(t *testing.T) {
+	s, out := screenOf(false)
+	s.Show(nil, print.RunUpdates(cmdtest.RunOf(
+		cmdtest.Record("restart", "restart", run.StepSucceeded, func(r *run.Record) {
+			r.StartedAt, r.FinishedAt = cmdtest.Before(3*time.Hour), cmdtest.Before(2*time.Hour)
+		}),
+		cmdtest.Record("rest", "suspend", run.StepRunning, func(r *run.Record) { r.StartedAt = cmdtest.Before(time.Hour) }),
+		cmdtest.Record("stuck", "scale", run.StepRunning, func(r *run.Record) { r.StartedAt, r.Waits = cmdtest.Before(time.Hour), "a quota" }),
+	)))
+	for _, want := range []string{"T22:00:00Z step restart: Succeeded\n", "T23:00:00Z step rest: Running\n", "T00:00:00Z step stuck: Running, and waits: a quota\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q lacks %q", out.String(), want)
+		}
+	}
+}
+
 // inBubble has a cluster in memory whose watches have begun when time goes on.
 func inBubble(t *testing.T, story func(ctx context.Context, o *cmdtest.Cluster, k *factory.Cluster), objects ...runtime.Object) {
 	t.Helper()

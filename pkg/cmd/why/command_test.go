@@ -467,6 +467,12 @@ func TestWhyOfAPlanThatLostWhatItNeeds(t *testing.T) {
 	})
 }
 
+// The command that is proposed is taken: it has the parameters that a run of the plan needs.
+func TestATriggerByHandIsProposedWithWhatItNeeds(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Plan("orders", "parameters: [{name: depth}, {name: mode, default: full}, {name: size}]"), cmdtest.Ledger(ledger.Ledger{}))
+	o.Maint("why", "orders").Is(t, cmdtest.Printed{Out: "nothing is in the way\nby hand: 'kubectl maint trigger orders --param depth=… --param size=…'\n"})
+}
+
 // What the agent says of itself on its configuration holds for every node.
 func TestWhyOfANodeSaysWhatTheAgentSaysOfItself(t *testing.T) {
 	for name, c := range map[string]struct{ condition, want string }{

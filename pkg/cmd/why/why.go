@@ -27,6 +27,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -426,7 +427,17 @@ func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 	if len(keys) > 0 && p.Spec.Target != nil {
 		triggers = append(triggers, fmt.Sprintf("put a label on %s to ask for a run: %s", p.Spec.TargetSaid(), strings.Join(keys, ", ")))
 	}
-	return append(triggers, "by hand: "+v.Suggest().Trigger(p.Object.Name))
+	return append(triggers, "by hand: "+v.Suggest().Ask(p.Object.Name, "", toGive(p.Spec)))
+}
+
+// toGive are the flags without which trigger refuses: the parameters of a plan that have no default.
+func toGive(spec plan.Spec) (flags string) {
+	for _, p := range spec.Parameters {
+		if p.Default == nil {
+			flags += " --param " + intent.Word(p.Name) + "=" + intent.Unsaid
+		}
+	}
+	return flags
 }
 
 // nextAt is the next slot of a plan; nil: none is known.

@@ -43,7 +43,7 @@ func TestScheduleSaysWhatAPlanLoses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			const top = "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  "
 			cmdtest.WriteFiles(t, map[string]string{"was.yaml": top + strings.ReplaceAll(strings.TrimSpace(c.was), "\n", "\n  ") + "\n", "is.yaml": top + "triggers: {schedules: [{cron: 0 4 * * *}]}\n  " + steps})
-			o := cmdtest.NewCluster(t, cmd.Run)
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent())
 			if got := o.Line("schedule orders -f was.yaml"); got.Code != 0 {
 				t.Fatal(got.Err)
 			}
@@ -55,6 +55,7 @@ func TestScheduleSaysWhatAPlanLoses(t *testing.T) {
 				return cm.Data[annotations.DataPlan]
 			}
 			was := text()
+			o.KeepsNoDryRun()
 			o.Terminal, o.Stdin = c.typed != "", c.typed
 			o.Line(c.line).Is(t, cmdtest.Printed{Code: c.code, Out: c.out, Err: c.err})
 			if c.stays != (text() == was) && !strings.Contains(c.line, "dry-run") {
@@ -84,7 +85,7 @@ func TestScheduleComparesItemsThatNothingTellsApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmdtest.WriteFiles(t, map[string]string{"was.yaml": was, "is.yaml": c.is})
-			o := cmdtest.NewCluster(t, cmd.Run)
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent())
 			if got := o.Line("schedule orders -f was.yaml"); got.Code != 0 {
 				t.Fatal(got.Err)
 			}
@@ -97,7 +98,7 @@ func TestScheduleComparesItemsThatNothingTellsApart(t *testing.T) {
 
 // A pipeline that gives the same command again is asked nothing.
 func TestScheduleOfTheSamePlanLosesNothing(t *testing.T) {
-	o := cmdtest.NewCluster(t, cmd.Run)
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent())
 	const line = "schedule nightly --cron '0 2 * * *' --timezone Europe/Berlin --target Deployment/orders --policy weekends --step ask=approval --step call=webhook,url=https://x"
 	const next = "next run Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 1h0m\n"
 	o.Line(line).Is(t, cmdtest.Printed{Out: "plan/nightly written\n", Err: next})
@@ -106,7 +107,7 @@ func TestScheduleOfTheSamePlanLosesNothing(t *testing.T) {
 
 // One instant is printed twice, in one zone: that of the plan.
 func TestScheduleAtATimeIsSaidInTheZoneOfThePlan(t *testing.T) {
-	o := cmdtest.NewCluster(t, cmd.Run)
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent())
 	for zone, said := range map[string]string{
 		"":                             "Sat 2026-11-21 08:00 UTC (2026-11-21T08:00:00Z)",
 		" --timezone America/New_York": "Sat 2026-11-21 03:00 EST (2026-11-21T08:00:00Z)",
@@ -118,9 +119,37 @@ func TestScheduleAtATimeIsSaidInTheZoneOfThePlan(t *testing.T) {
 
 func TestScheduleSaysWhichRightIsMissing(t *testing.T) {
 	const line = "schedule nightly --cron '0 2 * * *' --step call=webhook,url=https://x"
-	o := cmdtest.NewCluster(t, cmd.Run)
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent())
 	o.Forbids("patch", "configmaps", "")
 	o.Line(line).Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): write plan nightly: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\n"})
 	o.Forbids("get", "configmaps", "")
 	o.Line(line).Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): look whether nightly is there: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl -n shop auth can-i --list' shows what you may\n"})
+}
+
+// A plan that kubectl wrote is changed by kubectl: that is said before anything is asked.
+func TestScheduleLeavesAPlanToTheOneWhoKeepsIt(t *testing.T) {
+	const line = "schedule orders --cron '0 4 * * *' --step call=webhook,url=https://x"
+	const lost = "replacing plan/orders takes away:\n  policies: weekends\n"
+	for manager, err := range map[string]string{
+		"kubectl-client-side-apply": "plan orders was written with kubectl (kubectl-client-side-apply), and 'schedule' changes no plan that others wrote: change it in its file, and give 'kubectl apply -f FILE'\n",
+		"flux":                      "plan orders is kept by somebody else (Git?): change it there: Apply failed with 1 conflict: conflict with \"flux\" using v1: .data.plan.yaml\n",
+	} {
+		for _, typed := range []string{"", "y\n"} {
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent())
+			theirs := annotations.NewPlan("shop", "orders", "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  policies: [{name: weekends}]\n  triggers: {schedules: [{cron: 0 4 * * *}]}\n  steps: [{name: call, type: webhook, properties: {url: https://x}}]\n", "")
+			if _, err := o.Kube.CoreV1().ConfigMaps("shop").Create(t.Context(), theirs, metav1.CreateOptions{FieldManager: manager}); err != nil {
+				t.Fatal(err)
+			}
+			o.Terminal, o.Stdin = typed != "", typed
+			o.Line(line).Is(t, cmdtest.Printed{Code: 1, Err: lost + "error: " + err})
+		}
+	}
+}
+
+func TestScheduleWarnsWhereNoAgentIsAtWork(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run)
+	o.Line("schedule nightly --cron '0 2 * * *' --step call=webhook,url=https://x").Is(t, cmdtest.Printed{
+		Out: "plan/nightly written\n",
+		Err: "next run Sat 2026-11-21 02:00 UTC (2026-11-21T02:00:00Z), in 2h0m\nwarning: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'; no run of the plan begins before one is at work\n",
+	})
 }

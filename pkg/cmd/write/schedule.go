@@ -379,6 +379,9 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 	case have.Data[annotations.DataPlan] == o.text:
 		how = "unchanged"
 	}
+	if agent, unseen := o.Agent(ctx, k); unseen == nil && agent.In(got.Namespace).Missing != "" {
+		defer o.Warn(agent.In(got.Namespace).Missing + "; no run of the plan begins before one is at work")
+	}
 	return o.report(got, how)
 }
 
@@ -392,6 +395,9 @@ func (o *scheduleOptions) replace(ctx context.Context, k *factory.Cluster, have 
 	restricting := o.sayGone(have.Name, goes(spec, o.spec))
 	if len(restricting) == 0 || !o.Kept() || o.file != "" || !o.InTerminal {
 		return nil
+	}
+	if _, err := o.patch(ctx, k, metav1.PatchOptions{FieldManager: annotations.ManagerCLI, DryRun: []string{metav1.DryRunAll}}); err != nil { // a yes would come to nothing
+		return err
 	}
 	if err := o.Confirm(ctx, o.Consent, fmt.Sprintf("replace plan %s, without what restricts it now (%s)", have.Name, document.Few(restricting, mostGone))); err != nil {
 		return err
@@ -416,20 +422,37 @@ func (o *scheduleOptions) completeNamespace(k *factory.Cluster) error {
 }
 
 func (o *scheduleOptions) apply(ctx context.Context, k *factory.Cluster) (*corev1.ConfigMap, error) {
+	return o.patch(ctx, k, o.Options())
+}
+
+func (o *scheduleOptions) patch(ctx context.Context, k *factory.Cluster, options metav1.PatchOptions) (*corev1.ConfigMap, error) {
 	cm := o.object(k.Namespace)
 	b, err := json.Marshal(cm)
 	if err != nil {
 		return nil, err
 	}
-	got, err := k.ConfigMaps(k.Namespace).Patch(ctx, cm.Name, types.ApplyPatchType, b, o.Options())
+	got, err := k.ConfigMaps(k.Namespace).Patch(ctx, cm.Name, types.ApplyPatchType, b, options)
 	if apierrors.IsConflict(err) {
-		return nil, fmt.Errorf("plan %s is kept by somebody else (Git?): change it there: %w", cm.Name, err)
+		return nil, o.keptByOther(cm, err)
 	}
 	if err != nil {
 		return nil, k.WriteError("write plan "+cm.Name, "patch", k.Namespace, err)
 	}
 	got.TypeMeta, got.ManagedFields = cm.TypeMeta, nil
 	return got, nil
+}
+
+// keptByOther is the error of a plan whose fields another manager keeps: where that is kubectl, it names the way.
+func (o *scheduleOptions) keptByOther(cm *corev1.ConfigMap, err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			if manager := strings.Split(cause.Message+`""`, `"`)[1]; cause.Type == metav1.CauseTypeFieldManagerConflict && strings.HasPrefix(manager, "kubectl") {
+				return fmt.Errorf("plan %s was written with kubectl (%s), and 'schedule' changes no plan that others wrote: change it in its file, and give %s", cm.Name, manager, o.Suggest().Apply("FILE"))
+			}
+		}
+	}
+	return fmt.Errorf("plan %s is kept by somebody else (Git?): change it there: %w", cm.Name, err)
 }
 
 // notOther refuses to overwrite a ConfigMap that is not a plan.

@@ -1,4 +1,4 @@
-package view
+package adopt
 
 import (
 	"testing"
@@ -20,7 +20,7 @@ func TestWhatHasNoContentsSaysWhy(t *testing.T) {
 		"something else":    {object("settings", "", ""), `it is nothing that the agent writes: its label maint.dev/kind is ""`},
 		"of another's kind": {object("maint-run-orders-1", "plan", ""), `it is nothing that the agent writes: its label maint.dev/kind is "plan"`},
 	} {
-		if _, err := Contents(&c.cm, "UTC"); err == nil || err.Error() != c.want {
+		if _, err := contents(&c.cm, "UTC"); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package view
+package adopt
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -16,9 +17,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/stuck"
 )
 
-// Contents says what an object of the agent's makes the agent do, once it is signed. Whoever signs
+// contents says what an object of the agent's makes the agent do, once it is signed. Whoever signs
 // it reads this first, so an object that cannot be read is an error.
-func Contents(cm *corev1.ConfigMap, zone string) (string, error) {
+func contents(cm *corev1.ConfigMap, zone string) (string, error) {
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindRun:
 		r, j, err := annotations.ReadRun(cm)
@@ -31,7 +32,7 @@ func Contents(cm *corev1.ConfigMap, zone string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("the gates of policy %s: %s", r.Policy, Counted(len(r.Entries), "entry")), nil
+		return fmt.Sprintf("the gates of policy %s: %s", r.Policy, view.Counted(len(r.Entries), "entry")), nil
 	case annotations.KindRestore:
 		r, err := annotations.ReadRestore(cm)
 		if err != nil {
@@ -41,7 +42,7 @@ func Contents(cm *corev1.ConfigMap, zone string) (string, error) {
 	case annotations.KindLedger:
 		return ledgerContents(cm, zone)
 	}
-	if plan := cm.Labels[annotations.LabelPlan]; !annotations.Unsigned(cm) && strings.HasPrefix(cm.Name, RunPrefix+plan) {
+	if plan := cm.Labels[annotations.LabelPlan]; !annotations.Unsigned(cm) && strings.HasPrefix(cm.Name, view.RunPrefix+plan) {
 		return "", errors.New("it needs no new signature: " + stuck.LabelGone(cm.Namespace, cm.Name, annotations.LabelKind, annotations.KindRun))
 	}
 	return "", fmt.Errorf("it is nothing that the agent writes: its label %s is %q", annotations.LabelKind, document.Cut(cm.Labels[annotations.LabelKind], 40))
@@ -58,7 +59,7 @@ func restoreContents(r hibernate.Record) string {
 	for _, res := range r.Resources[:min(most, len(r.Resources))] {
 		list = append(list, document.Cut(res.ID, 100)+" "+document.Cut(string(res.Before), 100))
 	}
-	return fmt.Sprintf("restore data of target %s of plan %s, %s, as ServiceAccount %s: %s%s", r.Target, r.Plan, Counted(len(r.Resources), "resource"), r.Snapshot.Spec.Account(), strings.Join(list, ", "), AndMore(len(r.Resources)-most))
+	return fmt.Sprintf("restore data of target %s of plan %s, %s, as ServiceAccount %s: %s%s", r.Target, r.Plan, view.Counted(len(r.Resources), "resource"), r.Snapshot.Spec.Account(), strings.Join(list, ", "), view.AndMore(len(r.Resources)-most))
 }
 
 // ledgerContents tell apart the four objects of a ledger by what they hold. Of the head it is
@@ -71,19 +72,19 @@ func ledgerContents(cm *corev1.ConfigMap, zone string) (string, error) {
 	switch {
 	case cm.Data[annotations.DataSeen] != "":
 		seen, err := annotations.ReadShard(cm, uid)
-		return fmt.Sprintf("what the watch rules of plan %s have seen: %s", plan, Counted(len(seen), "object")), err
+		return fmt.Sprintf("what the watch rules of plan %s have seen: %s", plan, view.Counted(len(seen), "object")), err
 	case cm.Data[annotations.DataNodes] != "":
 		turns, err := annotations.ReadNodeTurns(cm, uid)
-		return fmt.Sprintf("when the rollouts of plan %s had their nodes: %s", plan, Counted(len(turns), "node")), err
+		return fmt.Sprintf("when the rollouts of plan %s had their nodes: %s", plan, view.Counted(len(turns), "node")), err
 	}
 	l, err := annotations.ReadLedger(cm, uid)
 	if err != nil {
 		return "", err
 	}
 	if cm.Name == annotations.ArchiveName(plan, uid) {
-		return fmt.Sprintf("older entries of the ledger of plan %s: %s", plan, Counted(len(l.Recent), "entry")), nil
+		return fmt.Sprintf("older entries of the ledger of plan %s: %s", plan, view.Counted(len(l.Recent), "entry")), nil
 	}
-	return fmt.Sprintf("the ledger of plan %s: %s, %s%s", plan, doneUntil(l, zone), Counted(len(l.Recent), "entry"), openRuns(l)), nil
+	return fmt.Sprintf("the ledger of plan %s: %s, %s%s", plan, doneUntil(l, zone), view.Counted(len(l.Recent), "entry"), openRuns(l)), nil
 }
 
 func doneUntil(l ledger.Ledger, zone string) string {
@@ -103,5 +104,5 @@ func openRuns(l ledger.Ledger) string {
 	if len(names) == 0 {
 		return ", no open run"
 	}
-	return ", open: " + strings.Join(names, ", ") + AndMore(len(l.Open)-most)
+	return ", open: " + strings.Join(names, ", ") + view.AndMore(len(l.Open)-most)
 }
