@@ -164,6 +164,12 @@ func (j Journal) Attempt(path string) int {
 	return 0
 }
 
+// AtWork says whether an attempt of a step is at work.
+func (j Journal) AtWork(path string, attempt int) bool {
+	rec := j.Record(path)
+	return rec != nil && rec.Phase == StepRunning && rec.Attempt == attempt
+}
+
 // Untouched says whether a step that has begun waits for what somebody has to give, and has done nothing yet.
 func (r Record) Untouched() bool {
 	return r.Waits != "" && r.Before == nil && r.Memory == nil && len(r.Changed) == 0

@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/steppool"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/functiontest"
@@ -73,6 +74,43 @@ func TestAnswersOfManyValuesFillNoAgent(t *testing.T) {
 		n, said := x.saying("theirs", annotations.StatusLastResult, string(run.Failed))
 		return n == plans, said
 	})
+}
+
+// Steps of many small plans of a tenant call a server that never answers: all but a few of them wait for
+// a place, and the agent stays small and works for others.
+func TestManyStepsThatWaitForAPlaceFillNoAgent(t *testing.T) {
+	const plans, calls = 150, 98
+	silent, asked := silentServer(t)
+	x := newCrashes(t)
+	x.tenant("theirs")
+	x.tenant("others")
+	var steps strings.Builder
+	for i := range calls {
+		fmt.Fprintf(&steps, "    - {name: s%d, type: webhook, timeout: 10m, properties: {url: '%s', timeout: 10m}}\n", i, silent.URL)
+	}
+	for n := range plans {
+		x.document("theirs", fmt.Sprint("hangs-", n), "triggers: {onCreate: true}\nsteps:\n- name: all\n  type: step-group\n  properties:\n    mode: parallel\n    steps:\n"+steps.String())
+	}
+	x.staysSmallFor(shortly, "all steps are at work", func() (bool, string) {
+		list, err := x.admin.CoreV1().ConfigMaps("theirs").List(x.ctx, metav1.ListOptions{LabelSelector: annotations.LabelPhase + "=" + string(run.Running)})
+		if err != nil {
+			return false, err.Error()
+		}
+		begun := 0
+		for _, cm := range list.Items {
+			if _, j, err := annotations.ReadRun(&cm); err == nil && j.AtWork(fmt.Sprint("all/s", calls-1), 1) {
+				begun++
+			}
+		}
+		if begun < plans {
+			return false, fmt.Sprint(begun, " of ", len(list.Items))
+		}
+		x.goesOn("others")
+		return true, ""
+	})
+	if n := asked.Load(); n != steppool.MaxOwn {
+		t.Errorf("%d steps called, want %d", n, steppool.MaxOwn)
+	}
 }
 
 // passes is a way to a server that lets so many bytes of each connection's answers through, and then

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -36,25 +35,22 @@ type Queue struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	timer  *RequeueTimer
 	config Config
-	places atomic.Pointer[shares] // once there are workers
+	order  order
 }
 
 // New is a queue without workers.
 func New(c Config) *Queue {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](100*time.Millisecond, 30*time.Second)
-	q := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: c.Name})
-	return &Queue{TypedRateLimitingInterface: q, timer: NewRequeueTimer(c.Now, q.Add), config: c}
+	order := newOrder()
+	keys := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Name: c.Name, Queue: order})
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Name: c.Name, Queue: keys})
+	q := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: c.Name, DelayingQueue: delaying})
+	return &Queue{TypedRateLimitingInterface: q, timer: NewRequeueTimer(c.Now, q.Add), config: c, order: order}
 }
 
-// Len is how many keys are to be looked at, those with them that wait for a place of their
+// Len is how many keys are to be looked at, those with them that wait for a worker of their
 // namespace.
-func (q *Queue) Len() int {
-	n := q.TypedRateLimitingInterface.Len()
-	if places := q.places.Load(); places != nil {
-		n += places.count()
-	}
-	return n
-}
+func (q *Queue) Len() int { return q.order.Waiting() }
 
 // Work has as many workers look at keys until ctx ends. reconcile says when to look at
 // a key again; the zero instant is: when it is added.
@@ -65,15 +61,15 @@ func (q *Queue) Work(ctx context.Context, workers int, reconcile Reconcile) {
 // Share is how many of the workers may look at keys of one namespace: three quarters (a guess).
 func Share(workers int) int { return max(1, workers*3/4) }
 
-// WorkInShares is Work with no more than a share of the workers at keys of one namespace, so
-// that no tenant takes them from the others.
+// WorkInShares is Work with no more than a share of the workers at keys of one namespace. A worker
+// that is free takes a key of the namespace with the fewest at work, so that no tenants, however
+// many keys they have, take the workers from the others.
 func (q *Queue) WorkInShares(ctx context.Context, workers, share int, reconcile Reconcile) {
 	var group sync.WaitGroup
 	group.Go(func() { q.timer.Run(ctx) })
-	places := newShares(share)
-	q.places.Store(places)
+	q.order.setShare(share)
 	for range workers {
-		group.Go(func() { q.runWorker(ctx, places, reconcile) })
+		group.Go(func() { q.runWorker(ctx, reconcile) })
 	}
 	<-ctx.Done()
 	q.ShutDown()
@@ -83,22 +79,17 @@ func (q *Queue) WorkInShares(ctx context.Context, workers, share int, reconcile 
 // Reconcile looks at a key, and says when to look again.
 type Reconcile func(context.Context, types.NamespacedName) (time.Time, error)
 
-// runWorker takes keys off the queue.
-func (q *Queue) runWorker(ctx context.Context, places *shares, reconcile Reconcile) {
+// runWorker takes keys off the queue. What waits for its namespace to leave a worker is taken by the
+// one that has left, when it asks for the next.
+func (q *Queue) runWorker(ctx context.Context, reconcile Reconcile) {
 	for {
 		k, stop := q.Get()
 		if stop {
 			return
 		}
-		if !places.enter(k) {
-			q.Done(k)
-			continue
-		}
 		q.look(ctx, k, reconcile)
 		q.Done(k)
-		if next, waits := places.leave(k.Namespace); waits {
-			q.Add(next)
-		}
+		q.order.Leave(k.Namespace)
 	}
 }
 

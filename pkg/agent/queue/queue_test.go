@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,12 +147,62 @@ func TestOneNamespaceHasAShareOfTheWorkers(t *testing.T) {
 			t.Errorf("%s was done at %s (%t), and all of its namespace need six seconds at most, and what is added meanwhile", k, at, is)
 		}
 	}
-	if _, all := turns(t, 4, keys...); all["a"] != 4 {
+	if _, all := turns(t, 4, keys[:6]...); all["a"] != 4 {
 		t.Errorf("%d at once where one namespace may have all workers", all["a"])
 	}
 }
 
-// What waits for a place of its namespace is to be looked at, too.
+// Several namespaces that have many keys take no worker from one that has few.
+func TestManyKeysOfSomeNamespacesDelayNoOther(t *testing.T) {
+	for name, c := range map[string]struct {
+		tenants, workers int
+	}{
+		"one of them":            {tenants: 1, workers: 4},
+		"as many as workers":     {tenants: 4, workers: 4},
+		"more than workers":      {tenants: 40, workers: 4},
+		"some, and one worker":   {tenants: 3, workers: 1},
+		"more than all the time": {tenants: 300, workers: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := New(Config{Name: "test", Now: time.Now, Log: slog.New(slog.DiscardHandler), OnPanic: func() {}})
+				for tenant := range c.tenants {
+					for i := range 100 {
+						q.Add(types.NamespacedName{Namespace: "tenant-" + strconv.Itoa(tenant), Name: strconv.Itoa(i)})
+					}
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var done sync.WaitGroup
+				looked, before := make(chan int, 1), atomic.Int64{}
+				done.Go(func() {
+					q.WorkInShares(ctx, c.workers, Share(c.workers), func(ctx context.Context, k types.NamespacedName) (time.Time, error) {
+						if k.Namespace == "victim" {
+							looked <- int(before.Load())
+						}
+						before.Add(1)
+						select {
+						case <-ctx.Done():
+						case <-time.After(time.Second):
+						}
+						return time.Time{}, nil
+					})
+				})
+				time.Sleep(1500 * time.Millisecond)
+				began := before.Load()
+				q.Add(types.NamespacedName{Namespace: "victim", Name: "nightly"})
+				ahead, most := <-looked-int(began), c.tenants+c.workers
+				t.Logf("%d looks came first", ahead)
+				if ahead > most {
+					t.Errorf("%d looks of others came first, want %d at most", ahead, most)
+				}
+				cancel()
+				done.Wait()
+			})
+		})
+	}
+}
+
+// What waits for a worker of its namespace is to be looked at, too.
 func TestAQueueCountsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Config{Name: "test", Now: time.Now, Log: slog.New(slog.DiscardHandler), OnPanic: func() {}})

@@ -3,6 +3,8 @@ package runs
 import (
 	"context"
 	"encoding/json"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -516,6 +518,28 @@ func TestPassesBesideTheWorkersAreBounded(t *testing.T) {
 	})
 }
 
+// Steps that wait for a place take no goroutine, and end with their run.
+func TestAnAbortEndsStepsThatWaitForAPlace(t *testing.T) {
+	const all = 90
+	inWorld(t, parallel(all), func(w *world) {
+		for i := range all {
+			w.steps.does(at("pass both/s%d", i), hangs)
+		}
+		w.begins("a")
+		before := runtime.NumGoroutine()
+		w.after(time.Minute)
+		if n, under := runtime.NumGoroutine()-before, len(w.stepsInMemory()); under != all || n > 2*steppool.MaxOwn {
+			t.Errorf("%d are under way or wait, and take %d goroutines", under, n)
+		}
+		w.says(annotations.Abort, runName)
+		w.after(time.Minute)
+		w.ends(run.Aborted, "")
+		if n, left := w.count("pass both/"), w.stepsInMemory(); n != steppool.MaxOwn || len(left) > 0 {
+			t.Errorf("%d were made, want %d; still in memory are %v", n, steppool.MaxOwn, left)
+		}
+	})
+}
+
 // What holds a run is asked again where a step comes to its first pass long after it began: behind
 // others of its namespace that hang.
 func TestWhatHoldsARunIsAskedAgainBeforeAStepThatHasWaitedForItsPlace(t *testing.T) {
@@ -543,10 +567,10 @@ func TestWhatHoldsARunIsAskedAgainBeforeAStepThatHasWaitedForItsPlace(t *testing
 			inWorld(t, waits, func(w *world) {
 				w.begins("a")
 				w.after(time.Second)
-				var leave []func()
-				for range steppool.MaxOwn {
-					l, _ := w.agent.Steps.Acquire(w.Context(), shop, workflow.ActPass)
-					leave = append(leave, l)
+				freed := make(chan struct{})
+				for i := range steppool.MaxOwn {
+					other := store.StepKey{Run: types.NamespacedName{Namespace: shop, Name: "other"}, Path: strconv.Itoa(i)}
+					w.agent.Steps.Start(w.Context(), other, workflow.ActPass, 1, func(context.Context) { <-freed })
 				}
 				w.after(time.Minute)
 				if rec := w.record("both/s0"); rec.Phase != run.StepRunning {
@@ -554,9 +578,7 @@ func TestWhatHoldsARunIsAskedAgainBeforeAStepThatHasWaitedForItsPlace(t *testing
 				}
 				c.meanwhile(w)
 				w.after(time.Minute)
-				for _, l := range leave {
-					l()
-				}
+				close(freed)
 				w.after(time.Minute)
 				if n := w.count("pass both/"); n != c.sent {
 					t.Errorf("%d were sent: %+v", n, w.record("both/s0"))

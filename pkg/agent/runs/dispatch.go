@@ -11,7 +11,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/steppool"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
@@ -21,26 +20,17 @@ const unwatchedPause = 15 * time.Second
 // retryDelay is when a pass that could not even be made is tried again.
 const retryDelay = 2 * time.Second
 
-// launch does an act beside the workers, and enqueues the run when something came of
-// it.
+// launch does an act beside the workers, which look at the run again afterwards.
 func (c *Controller) launch(ctx context.Context, l *store.CachedRun, m workflow.Action) {
-	s, live := stepKey(l, m), &store.LiveRun{Object: l.Object}
-	attempt := l.Journal.Attempt(m.Path)
-	inner, end := c.Steps.Begin(ctx, s, m.Act, attempt)
-	m.Step = plan.Step{} // many may wait for a place: they hold no run as a whole
-	c.Steps.Go(func() {
-		defer c.Queue.Add(s.Run)
-		defer end()
-		leave, ok := c.Steps.Acquire(inner, s.Run.Namespace, m.Act)
-		if !ok {
-			return
-		}
-		defer leave()
-		l, m := c.Stores.Runs.ReadWhole(live), m
-		if l.Broken != nil {
+	s, attempt := stepKey(l, m), l.Journal.Attempt(m.Path)
+	act, by := m.Act, m.WakeAt // many may wait for a place: they hold no run and no step
+	c.Steps.Start(ctx, s, act, attempt, func(inner context.Context) {
+		l := c.Stores.Runs.Get(s.Run)
+		if l == nil || l.Broken != nil || act == workflow.ActPass && !l.Journal.AtWork(s.Path, attempt) {
 			return // the next look at the run says so
 		}
-		m.Step, _ = l.Run.Tree().Find(m.Path)
+		m := workflow.Action{Act: act, Path: s.Path, WakeAt: by}
+		m.Step, _ = l.Run.Tree().Find(s.Path)
 		c.complete(ctx, l, c.guardedAct(inner, l, m, s, attempt))
 	})
 }

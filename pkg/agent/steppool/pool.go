@@ -59,11 +59,12 @@ type Wait struct {
 // of it is in memory: what is lost with the process is found by another pass.
 type Pool struct {
 	enqueue func(types.NamespacedName)
-	slots   *executors.Shares // of passes beside the workers
 	inline  *executors.Shares // of passes by the workers themselves
 	group   sync.WaitGroup
 
 	mu        sync.Mutex
+	turns     *queue.Turns[*execution] // of passes beside the workers, and those that wait for a place
+	taken     int                      // places of passes beside the workers
 	executing map[types.NamespacedName]map[string]*execution
 	finished  map[types.NamespacedName][]Outcome
 	waiting   map[store.StepKey]*Wait
@@ -71,19 +72,21 @@ type Pool struct {
 	begun     map[store.StepKey]begun
 }
 
+// execution is a pass that is under way, or waits for a place: then it has no context and no goroutine,
+// for one tenant may have tens of thousands of them.
 type execution struct {
+	step    store.StepKey
 	act     workflow.Act
 	attempt int
-	cancel  context.CancelCauseFunc
+	ctx     context.Context //nolint:containedctx // of the pass, while it waits
+	do      func(context.Context)
+	cancel  context.CancelCauseFunc // nil: it waits
 }
 
 // New has nothing under way.
 func New(enqueue func(types.NamespacedName)) *Pool {
-	return &Pool{enqueue: enqueue, slots: executors.NewShares(maxExecutions, MaxOwn), inline: executors.NewShares(maxInline, MaxOwn), executing: map[types.NamespacedName]map[string]*execution{}, finished: map[types.NamespacedName][]Outcome{}, waiting: map[store.StepKey]*Wait{}, woken: map[store.StepKey]bool{}, begun: map[store.StepKey]begun{}}
+	return &Pool{enqueue: enqueue, turns: queue.NewTurns[*execution](MaxOwn), inline: executors.NewShares(maxInline, MaxOwn), executing: map[types.NamespacedName]map[string]*execution{}, finished: map[types.NamespacedName][]Outcome{}, waiting: map[store.StepKey]*Wait{}, woken: map[store.StepKey]bool{}, begun: map[store.StepKey]begun{}}
 }
-
-// Go has f done beside the workers.
-func (p *Pool) Go(f func()) { p.group.Go(f) }
 
 // WaitAll waits until all that is done beside the workers has ended.
 func (p *Pool) WaitAll() { p.group.Wait() }
@@ -93,53 +96,126 @@ func (p *Pool) TakeInline(namespace string) (leave func(), free bool) {
 	return p.inline.Take(namespace)
 }
 
-// Acquire waits until a pass may be made: one namespace leaves room for the others,
-// and what undoes, ends or keeps something up waits for nobody.
-func (p *Pool) Acquire(ctx context.Context, namespace string, act workflow.Act) (leave func(), ok bool) {
-	if act != workflow.ActPass {
-		return func() {}, true
-	}
-	if leave, ok = p.slots.Wait(ctx, namespace); !ok {
-		return nil, false
-	}
-	// The place may be that of a pass that was cut off a moment ago: whoever cuts off
-	// several has come to this one, too, before it is looked at.
+// Start has a pass made beside the workers when it has a place: one namespace leaves room for the
+// others, and what undoes, ends or keeps something up waits for nobody. A pass that is cut off while it
+// waits is not made.
+func (p *Pool) Start(ctx context.Context, s store.StepKey, act workflow.Act, attempt int, do func(context.Context)) {
+	f := &execution{step: s, act: act, attempt: attempt, ctx: ctx, do: do}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if ctx.Err() != nil {
-		leave()
-		return nil, false
+	p.note(f)
+	if act != workflow.ActPass {
+		p.begin(f, func() {})
+		return
 	}
-	return leave, true
+	p.turns.Add(s.Run.Namespace, f)
+	p.fill()
 }
 
-// Begin notes that a pass is under way, so that it can be cut short.
+// fill begins passes that wait while there are places. The lock is held.
+func (p *Pool) fill() {
+	for p.taken < maxExecutions {
+		f, ok := p.turns.Next()
+		if !ok {
+			return
+		}
+		if f.ctx.Err() != nil { // the agent ends, or leads no more
+			p.turns.Leave(f.step.Run.Namespace)
+			p.forget(f)
+			continue
+		}
+		p.taken++
+		p.begin(f, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.taken--
+			p.turns.Leave(f.step.Run.Namespace)
+			p.fill()
+		})
+	}
+}
+
+// begin makes a pass beside the workers, and has its run looked at afterwards. The lock is held.
+func (p *Pool) begin(f *execution, leave func()) {
+	ctx, end := p.open(f)
+	do := f.do
+	f.ctx, f.do = nil, nil
+	p.group.Go(func() {
+		defer p.enqueue(f.step.Run)
+		defer end()
+		defer leave()
+		do(ctx)
+	})
+}
+
+// Begin notes that a pass is under way that a worker makes itself, so that it can be cut short.
 func (p *Pool) Begin(ctx context.Context, s store.StepKey, act workflow.Act, attempt int) (context.Context, func()) {
-	ctx, leave := client.WithPass(ctx, s.Run.Namespace)
-	ctx, cancel := context.WithCancelCause(ctx)
+	f := &execution{step: s, act: act, attempt: attempt, ctx: ctx}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.executing[s.Run] == nil {
-		p.executing[s.Run] = map[string]*execution{}
-	}
-	f := &execution{act: act, attempt: attempt, cancel: cancel}
-	p.executing[s.Run][s.Path] = f
-	delete(p.woken, s) // this pass will see it
+	p.note(f)
+	return p.open(f)
+}
+
+// open is the context of a pass that begins. The lock is held.
+func (p *Pool) open(f *execution) (context.Context, func()) {
+	ctx, leave := client.WithPass(f.ctx, f.step.Run.Namespace)
+	ctx, f.cancel = context.WithCancelCause(ctx)
+	delete(p.woken, f.step) // this pass will see it
 	return ctx, func() {
-		cancel(nil)
+		f.cancel(nil)
 		leave()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.executing[s.Run][s.Path] == f {
-			delete(p.executing[s.Run], s.Path)
-		}
-		if len(p.executing[s.Run]) == 0 {
-			delete(p.executing, s.Run)
-		}
+		p.forget(f)
 	}
 }
 
-// IsExecuting says whether a pass over a step is under way, or came to something that
+// note has a pass known. The lock is held.
+func (p *Pool) note(f *execution) {
+	if p.executing[f.step.Run] == nil {
+		p.executing[f.step.Run] = map[string]*execution{}
+	}
+	p.executing[f.step.Run][f.step.Path] = f
+}
+
+// forget has a pass known no more. The lock is held.
+func (p *Pool) forget(f *execution) {
+	of := p.executing[f.step.Run]
+	if of[f.step.Path] == f {
+		delete(of, f.step.Path)
+	}
+	if len(of) == 0 {
+		delete(p.executing, f.step.Run)
+	}
+}
+
+// cutOff ends those of a run's passes that are unwanted: what waits for a place is not made. The lock is
+// held throughout, so that none of them takes the place that another leaves.
+func (p *Pool) cutOff(k types.NamespacedName, unwanted func(*execution) bool) {
+	waits := false
+	for _, f := range p.executing[k] {
+		switch {
+		case !unwanted(f):
+		case f.cancel == nil:
+			waits = true
+		default:
+			f.cancel(ErrCanceled)
+		}
+	}
+	if !waits { // all that wait in the namespace are gone through only where it is worth it
+		return
+	}
+	p.turns.Drop(k.Namespace, func(f *execution) bool {
+		drops := f.step.Run == k && unwanted(f)
+		if drops {
+			p.forget(f)
+		}
+		return drops
+	})
+}
+
+// IsExecuting says whether a pass over a step is under way or waits for a place, or came to something that
 // the journal does not hold yet: the run is enqueued then.
 func (p *Pool) IsExecuting(s store.StepKey) bool {
 	p.mu.Lock()
@@ -159,21 +235,16 @@ func (p *Pool) Count(k types.NamespacedName) int {
 func (p *Pool) Cancel(k types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, f := range p.executing[k] {
-		f.cancel(ErrCanceled)
-	}
+	p.cutOff(k, func(*execution) bool { return true })
 }
 
 // CancelStale ends what is under way for steps that are at work no more.
 func (p *Pool) CancelStale(k types.NamespacedName, j run.Journal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for path, f := range p.executing[k] {
-		rec := j.Record(path)
-		if f.act == workflow.ActPass && (rec == nil || rec.Phase != run.StepRunning || rec.Attempt != f.attempt) {
-			f.cancel(ErrCanceled)
-		}
-	}
+	p.cutOff(k, func(f *execution) bool {
+		return f.act == workflow.ActPass && !j.AtWork(f.step.Path, f.attempt)
+	})
 }
 
 // Complete takes in what came of an act. A step whose object moved while the act looked
@@ -278,9 +349,7 @@ func (p *Pool) WakeAll(match func(store.StepKey) bool) {
 func (p *Pool) Forget(k types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, f := range p.executing[k] {
-		f.cancel(ErrCanceled)
-	}
+	p.cutOff(k, func(*execution) bool { return true })
 	delete(p.finished, k)
 	for s := range p.waiting {
 		if s.Run == k {

@@ -2,6 +2,7 @@ package steppool
 
 import (
 	"context"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
@@ -82,31 +84,115 @@ func TestAStepWhoseLooksCostIsNotLookedAtAtEveryMove(t *testing.T) {
 	}
 }
 
+// keyOf is the step of a run.
+func keyOf(namespace, of string, n int) store.StepKey {
+	return store.StepKey{Run: types.NamespacedName{Namespace: namespace, Name: of}, Path: strconv.Itoa(n)}
+}
+
 // Passes that wait for a place are cut off together with those that have one: the place
 // that comes free is nobody's.
 func TestAPassThatIsCutOffTakesNoPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, k := New(func(types.NamespacedName) {}), types.NamespacedName{Namespace: "shop", Name: "run"}
-		var began atomic.Int64
-		for i := range 16 * MaxOwn {
-			ctx, end := p.Begin(t.Context(), store.StepKey{Run: k, Path: strconv.Itoa(i)}, workflow.ActPass, 1)
-			go func() {
-				defer end()
-				if leave, ok := p.Acquire(ctx, "shop", workflow.ActPass); ok {
-					defer leave()
-					began.Add(1)
-					<-ctx.Done()
+	k, end := types.NamespacedName{Namespace: "shop", Name: "run"}, func(end func()) func(*Pool) { return func(*Pool) { end() } }
+	for name, c := range map[string]struct {
+		cut func(stop func()) func(*Pool)
+		run bool // a pass of another run begins then
+	}{
+		"its run is to end":           {func(func()) func(*Pool) { return func(p *Pool) { p.Cancel(k) } }, true},
+		"its step is at work no more": {func(func()) func(*Pool) { return func(p *Pool) { p.CancelStale(k, run.Journal{}) } }, true},
+		"its run is let go":           {func(func()) func(*Pool) { return func(p *Pool) { p.Forget(k) } }, true},
+		"another agent leads":         {end, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				p, began, other := New(func(types.NamespacedName) {}), atomic.Int64{}, atomic.Bool{}
+				for i := range 16 * MaxOwn {
+					p.Start(ctx, keyOf("shop", "run", i), workflow.ActPass, 1, func(ctx context.Context) {
+						began.Add(1)
+						<-ctx.Done()
+					})
 				}
-			}()
+				p.Start(ctx, keyOf("shop", "other", 0), workflow.ActPass, 1, func(context.Context) { other.Store(true) })
+				synctest.Wait()
+				if n := p.Count(k); n != 16*MaxOwn || other.Load() {
+					t.Errorf("%d are under way or wait; the other began: %t", n, other.Load())
+				}
+				c.cut(stop)(p)
+				p.WaitAll()
+				if n := began.Load(); n != MaxOwn || other.Load() != c.run {
+					t.Errorf("%d passes began, want %d; that of another run: %t", n, MaxOwn, other.Load())
+				}
+				if p.taken > 0 || p.turns.Waiting() > 0 || len(p.executing) > 0 {
+					t.Errorf("keeps %d places, %d that wait, %v", p.taken, p.turns.Waiting(), p.executing)
+				}
+			})
+		})
+	}
+}
+
+// A tenant may have tens of thousands of steps that wait for the places of its namespace. They take no
+// goroutine and little memory, keep nobody else waiting, and each begins when there is a place.
+func TestStepsThatWaitForAPlaceTakeNextToNothing(t *testing.T) {
+	const waiting = 30_000
+	synctest.Test(t, func(t *testing.T) {
+		p := New(func(types.NamespacedName) {})
+		var most, now, all atomic.Int64
+		holds := func(ctx context.Context) {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			all.Add(1)
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+		heap, goroutines := agenttest.Heap(), runtime.NumGoroutine()
+		for i := range waiting {
+			p.Start(t.Context(), keyOf("shop", "run-"+strconv.Itoa(i/100), i), workflow.ActPass, 1, holds)
 		}
 		synctest.Wait()
-		p.CancelStale(k, run.Journal{})
-		synctest.Wait()
-		if n := began.Load(); n != MaxOwn {
-			t.Errorf("%d passes began, want %d", n, MaxOwn)
+		grown, more := agenttest.Heap()-heap, runtime.NumGoroutine()-goroutines
+		t.Logf("%d steps that wait take %d KiB and %d goroutines", waiting, grown>>10, more)
+		if grown > waiting*1024 || more > 2*MaxOwn {
+			t.Errorf("they take %d KiB and %d goroutines", grown>>10, more)
 		}
-		if _, ok := p.Acquire(t.Context(), "shop", workflow.ActPass); !ok || p.Count(k) > 0 {
-			t.Error("a place or a pass is kept")
+		var theirs atomic.Bool
+		p.Start(t.Context(), keyOf("bank", "run", 0), workflow.ActPass, 1, func(context.Context) { theirs.Store(true) })
+		p.Start(t.Context(), keyOf("shop", "run-0", waiting), workflow.ActStop, 1, func(context.Context) { all.Add(1) })
+		synctest.Wait()
+		if !theirs.Load() || all.Load() != MaxOwn+1 {
+			t.Errorf("another namespace's step began: %t; %d of this one's, with what stops a step", theirs.Load(), all.Load())
+		}
+		began := time.Now()
+		p.WaitAll()
+		if took, want := time.Since(began), waiting/MaxOwn*time.Second; took != want || all.Load() != waiting+1 || most.Load() != MaxOwn {
+			t.Errorf("after %s, want %s, %d had begun, %d of them at once", took, want, all.Load(), most.Load())
+		}
+		runtime.KeepAlive(p)
+	})
+}
+
+// All namespaces together have a limit, too, and who has the fewest places gets the next.
+func TestNamespacesGetThePlacesInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(func(types.NamespacedName) {})
+		var now, most atomic.Int64
+		for i := range 10 {
+			for tenant := range 40 {
+				p.Start(t.Context(), keyOf("tenant-"+strconv.Itoa(tenant), "run", i), workflow.ActPass, 1, func(context.Context) {
+					most.Store(max(most.Load(), now.Add(1)))
+					defer now.Add(-1)
+					time.Sleep(time.Duration(1+i+tenant) * time.Second)
+				})
+			}
+		}
+		synctest.Wait()
+		began, waited := time.Now(), time.Duration(-1)
+		p.Start(t.Context(), keyOf("shop", "run", 0), workflow.ActPass, 1, func(context.Context) { waited = time.Since(began) })
+		p.WaitAll()
+		if most.Load() != maxExecutions || waited < 0 || waited > time.Second {
+			t.Errorf("%d at once, want %d; a namespace that had none got a place after %s", most.Load(), maxExecutions, waited)
 		}
 	})
 }
