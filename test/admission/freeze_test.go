@@ -91,9 +91,14 @@ func (l *lab) autoscaler(name, kind, target string) {
 	l.must(err)
 }
 
-func autoscales(kind, target string) request {
+func autoscales(kind, target string) request { return autoscalesIn("apps/v1", kind, target) }
+
+// autoscalesIn is autoscales for a kind of another group or version.
+func autoscalesIn(version, kind, target string) request {
 	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
-		return k.AutoscalingV2().HorizontalPodAutoscalers(l.ns).Create(l.ctx, autoscalerOf("new", kind, target), metav1.CreateOptions{DryRun: dry})
+		scaler := autoscalerOf("new", kind, target)
+		scaler.Spec.ScaleTargetRef.APIVersion = version
+		return k.AutoscalingV2().HorizontalPodAutoscalers(l.ns).Create(l.ctx, scaler, metav1.CreateOptions{DryRun: dry})
 	}
 }
 
@@ -157,7 +162,7 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 	l.bind("edit", editor())
 	hour, past := time.Now().UTC().Add(time.Hour).Format(time.RFC3339), time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)
 	l.publish("deployments.apps/web=frozen,deployments.apps/api=open/" + hour + ",deployments.apps/late=open/" + past +
-		",deployments.apps/held=run/maint-run-orders-aaaaaaaaaa,configmaps/settings=frozen,statefulsets.apps/db=frozen,statefulsets.apps/target=run/maint-run-orders-aaaaaaaaaa")
+		",deployments.apps/held=run/maint-run-orders-aaaaaaaaaa,configmaps/settings=frozen,statefulsets.apps/db=frozen,deployments.apps/pet=frozen,rollouts.argoproj.io/web=frozen,proxies.example.org/web=frozen,statefulsets.apps/target=run/maint-run-orders-aaaaaaaaaa")
 	const frozen = "is frozen by the policy of its label"
 	const owned = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"mine","uid":"11111111-1111-1111-1111-111111111111"}]}}`
 	const rollback = `{"metadata":{"annotations":{"deprecated.deployment.rollback.to":"1"}}}`
@@ -185,10 +190,16 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 		{name: "nor rolls a run's target back", who: admin(), asks: patchesDeployment("held", rollback), denied: "nobody but the run"},
 		{name: "one that is open is rolled back", who: editor(), asks: patchesDeployment("api", rollback)},
 		{name: "nor has the cluster scale it, by an autoscaler", who: editor(), asks: autoscales("Deployment", "web"), denied: frozen},
+		{name: "nor by one that names the kind in lower case", who: editor(), asks: autoscales("deployment", "web"), denied: frozen},
+		{name: "nor by one that names another version", who: editor(), asks: autoscalesIn("apps/v1beta2", "deployment", "web"), denied: frozen},
+		{name: "nor a kind that was added to what can be frozen", who: editor(), asks: autoscalesIn("argoproj.io/v1alpha1", "Rollout", "web"), denied: frozen},
+		{name: "nor one whose plural is not known", who: editor(), asks: autoscalesIn("example.org/v1", "Proxy", "web"), denied: frozen},
 		{name: "nor by one that is there", who: admin(), asks: turnsAutoscaler("web"), denied: frozen},
 		{name: "nor has a run's target scaled", who: admin(), asks: autoscales("Deployment", "held"), denied: "nobody but the run"},
+		{name: "nor that of a kind in lower case", who: admin(), asks: autoscales("deployment", "held"), denied: "nobody but the run"},
 		{name: "an autoscaler of something else is created", who: editor(), asks: autoscales("Deployment", "free")},
 		{name: "so is one of another kind by that name", who: editor(), asks: autoscales("StatefulSet", "web")},
+		{name: "so is one of another group", who: editor(), asks: autoscalesIn("example.com/v1", "Deployment", "web")},
 		{name: "a run creates one", who: withMasters(run), asks: autoscales("Deployment", "web")},
 		{name: "nor takes its label off by its status", who: admin(), asks: patchesSet("db", `{"metadata":{"labels":{"maint.dev/freeze":null}}}`), denied: "maint-freeze-status"},
 		{name: "nor gives it an owner there", who: admin(), asks: patchesSet("db", owned), denied: "maint-freeze-status"},
