@@ -158,7 +158,11 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 	l.statefulSet("db", label)
 	l.statefulSet("target", nil)
 	l.autoscaler("scaler", "Deployment", "free")
-	l.given(plain("settings", labelled(annotations.LabelFreeze, "year-end")))
+	settings := l.given(plain("settings", labelled(annotations.LabelFreeze, "year-end")))
+	l.deployment("pet", label)
+	owner := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"settings","uid":%q,"blockOwnerDeletion":true}]}}`, settings.UID)
+	_, err := world.admin.AppsV1().Deployments(l.ns).Patch(l.ctx, "pet", types.StrategicMergePatchType, []byte(owner), metav1.PatchOptions{})
+	l.must(err)
 	l.bind("edit", editor())
 	hour, past := time.Now().UTC().Add(time.Hour).Format(time.RFC3339), time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)
 	l.publish("deployments.apps/web=frozen,deployments.apps/api=open/" + hour + ",deployments.apps/late=open/" + past +
@@ -210,6 +214,14 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 		{name: "and how a run's target is", who: admin(), asks: patchesSet("target", `{"status":{"replicas":1}}`)},
 		{name: "an annotation is no change", who: admin(), asks: patchesDeployment("web", annotated)},
 		{name: "the cluster's own controllers go on", who: withMasters(controller), asks: patchesDeployment("web", scaled)},
+		{name: "but have it owned by nobody", who: withMasters(controller), asks: patchesDeployment("web", owned), denied: frozen},
+		{name: "nor by one more", who: withMasters(controller), asks: patchesDeployment("pet", owned), denied: frozen},
+		{name: "nor when they ask as one", who: withMasters(person{name: "system:kube-controller-manager"}), asks: patchesDeployment("web", owned), denied: frozen},
+		{name: "nor have a run's target owned", who: withMasters(controller), asks: patchesDeployment("held", owned), denied: "nobody but the run"},
+		{name: "while they have what is open owned", who: withMasters(controller), asks: patchesDeployment("api", owned)},
+		{name: "they change what is owned", who: withMasters(controller), asks: patchesDeployment("pet", scaled)},
+		{name: "and say that it holds its owner up no more", who: withMasters(controller), asks: patchesDeployment("pet", strings.ReplaceAll(owner, "true", "false"))},
+		{name: "and take the owner off", who: withMasters(controller), asks: patchesDeployment("pet", `{"metadata":{"ownerReferences":null}}`)},
 		{name: "a run's step passes", who: withMasters(run), asks: patchesDeployment("web", scaled)},
 		{name: "and scales", who: withMasters(run), asks: scales("web")},
 		{name: "its account by itself does not", who: withMasters(account(l.ns, "maint-runner")), asks: patchesDeployment("web", scaled), denied: frozen},
