@@ -400,6 +400,78 @@ func TestAnAgentFreezes(t *testing.T) {
 	allowed("an edit after it", edit)
 }
 
+const sleepingPlan = `
+apiVersion: maint.dev/v1alpha1
+kind: Plan
+spec:
+  steps:
+  - {name: sleep, type: hibernate, properties: {plan: nights}}
+  - {name: hold, type: suspend}
+`
+
+// What sleeps when the freeze begins is woken: that puts back what was. It does not fall asleep
+// while it is frozen.
+func TestWhatSleepsIsWokenThroughAFreeze(t *testing.T) {
+	w := newTown(t)
+	runner := account(w.ns, "maint-runner")
+	w.role(runner, rule("batch", "cronjobs", nil, "get", "list", "watch", "patch"), rule("maint.dev", "plans", []string{"nights"}, "override"))
+	w.must(world.may(w.ctx, runner, w.ns, "override", "maint.dev", "plans", "nights"))
+	maps := world.as(nsAdmin()).CoreV1().ConfigMaps(w.ns)
+	_, err := maps.Create(w.ctx, policyDocument(w.ns), metav1.CreateOptions{})
+	w.must(err)
+	w.nights(map[string]string{annotations.LabelFreeze: "year-end"})
+	_, err = maps.Create(w.ctx, annotations.NewPlan(w.ns, "orders", sleepingPlan, ""), metav1.CreateOptions{})
+	w.must(err)
+	suspended := func() bool {
+		is, err := world.admin.BatchV1().CronJobs(w.ns).Get(w.ctx, "report", metav1.GetOptions{})
+		w.must(err)
+		return is.Spec.Suspend != nil && *is.Spec.Suspend
+	}
+	change := func(who person) error {
+		_, err := world.as(who).BatchV1().CronJobs(w.ns).Patch(w.ctx, "report", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{DryRun: dry})
+		return err
+	}
+	w.until("a change is allowed", func() error { return change(editor()) })
+	before := w.runs()
+	w.does(editor(), "trigger", "orders")
+	name := w.new(before)
+	w.holds(name)
+	if !suspended() {
+		t.Fatal("it does not sleep")
+	}
+	w.does(nsAdmin(), "freeze", "year-end", "--for", "1h", "--reason", "year end")
+	w.until("a change is refused", func() error {
+		for _, who := range []person{editor(), runner} {
+			if change(who) == nil {
+				return fmt.Errorf("%s may change it", who.name)
+			}
+		}
+		return nil
+	})
+	w.does(editor(), "resume", name)
+	w.ends(name, run.Succeeded)
+	w.until("it is awake", func() error {
+		if suspended() {
+			return fmt.Errorf("of it the plan says %v", w.get("nights").Annotations)
+		}
+		return nil
+	})
+	_, err = maps.Patch(w.ctx, "nights", types.MergePatchType, []byte(annotationPatch([]string{annotations.HoldState, "asleep"})), metav1.PatchOptions{})
+	w.must(err)
+	w.until("its plan says that it is frozen", func() error {
+		said := w.get("nights").Annotations
+		for _, text := range said {
+			if strings.Contains(text, "is frozen by the policy of its label") {
+				return nil
+			}
+		}
+		return fmt.Errorf("it says %v", said)
+	})
+	if suspended() {
+		t.Error("it fell asleep while it was frozen")
+	}
+}
+
 // Whoever may patch a namespace, and has no verb on plans, fills its annotations so that nothing
 // longer can be written there: what is open now does not stay so.
 func TestAFreezeHoldsOnANamespaceWithoutRoom(t *testing.T) {
