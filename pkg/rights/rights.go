@@ -31,6 +31,10 @@ const (
 	ForMirror = "mirror"
 )
 
+// OfIntents is the group and version of the resources whose verbs the admission policies ask for. No
+// API server serves them, and without the policies nobody needs them.
+const OfIntents = "maint.dev/v1alpha1"
+
 // Of are the rights that a plan's account needs in the plan's namespace, in others, and in
 // the cluster; open is what can be said only when a run is there. Of the connectors that the
 // plan names those are told that are known, by connector.Reference.Key.
@@ -80,7 +84,7 @@ func (c *collector) need(o object, subresource string, verbs ...string) {
 	}
 	var named, all []string
 	for _, v := range verbs {
-		if n.Name != "" && slices.Contains([]string{"get", "patch", "update", "delete"}, v) {
+		if n.Name != "" && slices.Contains([]string{"get", "patch", "update", "delete", "override"}, v) {
 			named = append(named, v)
 		} else {
 			all = append(all, v)

@@ -27,10 +27,21 @@ func (c *collector) work(s plan.Step) {
 			c.function(f, ", function "+f.Name)
 		}
 	case plan.TypeHibernate, plan.TypeWake:
-		c.need(object{APIVersion: core, Kind: "ConfigMap", Name: text(s, "plan")}, "", "get", "patch", "list", "watch")
+		c.hold(text(s, "plan"))
 	case "cordon", "uncordon", "drain", plan.TypeForEachNode:
 		c.nodes(s)
 	}
+}
+
+// hold are the rights of a step that holds a HibernatePlan. The verb is asked for by the admission
+// policies; on all plans of a namespace it would be too much.
+func (c *collector) hold(name string) {
+	c.need(object{APIVersion: core, Kind: "ConfigMap", Name: name}, "", "get", "patch", "list", "watch")
+	if expression(name) {
+		c.openly("with the admission policies, override on plans.maint.dev of the HibernatePlan %s, as a run finds it", name)
+		return
+	}
+	c.need(object{APIVersion: OfIntents, Kind: "Plan", Name: name}, "", "override")
 }
 
 // nodes are the rights of steps on nodes, in the whole cluster.

@@ -36,6 +36,9 @@ func TestActorsAreStamped(t *testing.T) {
 		{name: "an actor without an intent is not kept", who: editor(), asks: annotates("orders", actor, "eddy"), stored: map[string]string{actor: ""}},
 		{name: "who changes a trigger's options stands behind the trigger", who: editor(), asks: annotates("held", "maint.dev/trigger-options", `{"token":"1","reason":"x"}`), stored: map[string]string{"actor.maint.dev/trigger": "eddy", "actor.maint.dev/trigger-options": "eddy"}},
 		{name: "the stanza's actor is that of the strategy", who: nsAdmin(), asks: annotates("orders", "maint.dev/change-strategy", "PermissiveUntil", "maint.dev/permissive-until", "2027-01-01T00:00:00Z", "actor.maint.dev/change-strategy", "ann"), stored: map[string]string{"actor.maint.dev/change-strategy": "nora", "actor.maint.dev/permissive-until": "nora"}},
+		{name: "who changes the reason alone stands behind it", who: editor(), asks: annotates("held", "reason.maint.dev/trigger", "mine"), stored: map[string]string{"actor.maint.dev/trigger": "eddy", actor: "ann"}},
+		{name: "a reason without an intent has no actor", who: editor(), asks: annotates("orders", "reason.maint.dev/pause", "mine"), stored: map[string]string{actor: ""}},
+		{name: "also on a namespace", who: clusterOperator(), asks: onNamespace(pause, "true", actor, "ann", "reason.maint.dev/pause", "mine"), stored: map[string]string{actor: "olga"}},
 		{name: "other changes leave actors alone", who: editor(), asks: patches("held", `{"data":{"plan.yaml":"x"}}`), stored: map[string]string{actor: "ann", "actor.maint.dev/trigger": "ann"}},
 		{name: "who makes a document of it stands behind what it asks", who: nsAdmin(), asks: patches("later", `{"metadata":{"labels":{"maint.dev/kind":"plan"}}}`), stored: map[string]string{pause: "true", actor: "nora"}},
 		{name: "an account of a cluster stands there by its name", who: account(l.ns, "flux"), asks: annotates("orders", pause, "true"), stored: map[string]string{actor: "system:serviceaccount:" + l.ns + ":flux"}},
@@ -46,6 +49,31 @@ func TestActorsAreStamped(t *testing.T) {
 		{name: "on a node", who: nodeAdmin(), asks: onNode("maint.dev/restrictive-until", "2027-01-01T00:00:00Z", "actor.maint.dev/restrictive-until", "ann"), stored: map[string]string{"actor.maint.dev/restrictive-until": "nick"}},
 		{name: "on a node's status", who: nodeAdmin(), asks: onNodeStatus(pause, "true", actor, "ann"), stored: map[string]string{actor: "nick"}},
 	})
+}
+
+// Of each intent, the words of its reason are those of its actor.
+func TestWhoChangesTheReasonOfAnIntentStandsBehindIt(t *testing.T) {
+	l := newLab(t)
+	intents := map[string]string{
+		"pause": "true", "skip": "next", "trigger": "1", "trigger-options": `{"token":"1","reason":"x"}`, "approve": "r", "reject": "r", "resume": "r", "abort": "r", "retry": "r",
+		"bypass": "2027-01-01T00:00:00Z: x", "change-strategy": "PermissiveUntil", "change-policy": "p", "permissive-until": "2027-01-01T00:00:00Z", "restrictive-until": "2027-01-01T00:00:00Z",
+		"hold-state": "awake", "hold-until": "2027-01-01T00:00:00Z",
+	}
+	var all []string
+	for intent, value := range intents {
+		all = append(all, "maint.dev/"+intent, value, "actor.maint.dev/"+intent, "ann", "reason.maint.dev/"+intent, "hers")
+	}
+	l.given(document(annotations.KindPlan, "orders", annotated(all...)))
+	var rows []row
+	for intent := range intents {
+		key, stored := "reason.maint.dev/"+intent, map[string]string{"actor.maint.dev/" + intent: "nora"}
+		rows = append(rows,
+			row{name: "another reason of " + intent, who: nsAdmin(), asks: annotates("orders", key, "his"), stored: stored},
+			row{name: "none of " + intent, who: nsAdmin(), asks: annotates("orders", key, ""), stored: stored},
+			row{name: "the same of " + intent, who: nsAdmin(), asks: annotates("orders", key, "hers", "example.org/x", "y"), stored: map[string]string{"actor.maint.dev/" + intent: "ann"}},
+		)
+	}
+	l.table(rows)
 }
 
 // node puts a node there for the test; what it bears of ours, the agent writes.

@@ -91,9 +91,14 @@ func (l *lab) autoscaler(name, kind, target string) {
 	l.must(err)
 }
 
-func autoscales(kind, target string) request {
+func autoscales(kind, target string) request { return autoscalesIn("apps/v1", kind, target) }
+
+// autoscalesIn is autoscales for a kind of another group or version.
+func autoscalesIn(version, kind, target string) request {
 	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
-		return k.AutoscalingV2().HorizontalPodAutoscalers(l.ns).Create(l.ctx, autoscalerOf("new", kind, target), metav1.CreateOptions{DryRun: dry})
+		scaler := autoscalerOf("new", kind, target)
+		scaler.Spec.ScaleTargetRef.APIVersion = version
+		return k.AutoscalingV2().HorizontalPodAutoscalers(l.ns).Create(l.ctx, scaler, metav1.CreateOptions{DryRun: dry})
 	}
 }
 
@@ -153,11 +158,15 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 	l.statefulSet("db", label)
 	l.statefulSet("target", nil)
 	l.autoscaler("scaler", "Deployment", "free")
-	l.given(plain("settings", labelled(annotations.LabelFreeze, "year-end")))
+	settings := l.given(plain("settings", labelled(annotations.LabelFreeze, "year-end")))
+	l.deployment("pet", label)
+	owner := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"settings","uid":%q,"blockOwnerDeletion":true}]}}`, settings.UID)
+	_, err := world.admin.AppsV1().Deployments(l.ns).Patch(l.ctx, "pet", types.StrategicMergePatchType, []byte(owner), metav1.PatchOptions{})
+	l.must(err)
 	l.bind("edit", editor())
 	hour, past := time.Now().UTC().Add(time.Hour).Format(time.RFC3339), time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)
 	l.publish("deployments.apps/web=frozen,deployments.apps/api=open/" + hour + ",deployments.apps/late=open/" + past +
-		",deployments.apps/held=run/maint-run-orders-aaaaaaaaaa,configmaps/settings=frozen,statefulsets.apps/db=frozen,statefulsets.apps/target=run/maint-run-orders-aaaaaaaaaa")
+		",deployments.apps/held=run/maint-run-orders-aaaaaaaaaa,configmaps/settings=frozen,statefulsets.apps/db=frozen,deployments.apps/pet=frozen,rollouts.argoproj.io/web=frozen,proxies.example.org/web=frozen,statefulsets.apps/target=run/maint-run-orders-aaaaaaaaaa")
 	const frozen = "is frozen by the policy of its label"
 	const owned = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"mine","uid":"11111111-1111-1111-1111-111111111111"}]}}`
 	const rollback = `{"metadata":{"annotations":{"deprecated.deployment.rollback.to":"1"}}}`
@@ -185,10 +194,16 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 		{name: "nor rolls a run's target back", who: admin(), asks: patchesDeployment("held", rollback), denied: "nobody but the run"},
 		{name: "one that is open is rolled back", who: editor(), asks: patchesDeployment("api", rollback)},
 		{name: "nor has the cluster scale it, by an autoscaler", who: editor(), asks: autoscales("Deployment", "web"), denied: frozen},
+		{name: "nor by one that names the kind in lower case", who: editor(), asks: autoscales("deployment", "web"), denied: frozen},
+		{name: "nor by one that names another version", who: editor(), asks: autoscalesIn("apps/v1beta2", "deployment", "web"), denied: frozen},
+		{name: "nor a kind that was added to what can be frozen", who: editor(), asks: autoscalesIn("argoproj.io/v1alpha1", "Rollout", "web"), denied: frozen},
+		{name: "nor one whose plural is not known", who: editor(), asks: autoscalesIn("example.org/v1", "Proxy", "web"), denied: frozen},
 		{name: "nor by one that is there", who: admin(), asks: turnsAutoscaler("web"), denied: frozen},
 		{name: "nor has a run's target scaled", who: admin(), asks: autoscales("Deployment", "held"), denied: "nobody but the run"},
+		{name: "nor that of a kind in lower case", who: admin(), asks: autoscales("deployment", "held"), denied: "nobody but the run"},
 		{name: "an autoscaler of something else is created", who: editor(), asks: autoscales("Deployment", "free")},
 		{name: "so is one of another kind by that name", who: editor(), asks: autoscales("StatefulSet", "web")},
+		{name: "so is one of another group", who: editor(), asks: autoscalesIn("example.com/v1", "Deployment", "web")},
 		{name: "a run creates one", who: withMasters(run), asks: autoscales("Deployment", "web")},
 		{name: "nor takes its label off by its status", who: admin(), asks: patchesSet("db", `{"metadata":{"labels":{"maint.dev/freeze":null}}}`), denied: "maint-freeze-status"},
 		{name: "nor gives it an owner there", who: admin(), asks: patchesSet("db", owned), denied: "maint-freeze-status"},
@@ -199,6 +214,14 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 		{name: "and how a run's target is", who: admin(), asks: patchesSet("target", `{"status":{"replicas":1}}`)},
 		{name: "an annotation is no change", who: admin(), asks: patchesDeployment("web", annotated)},
 		{name: "the cluster's own controllers go on", who: withMasters(controller), asks: patchesDeployment("web", scaled)},
+		{name: "but have it owned by nobody", who: withMasters(controller), asks: patchesDeployment("web", owned), denied: frozen},
+		{name: "nor by one more", who: withMasters(controller), asks: patchesDeployment("pet", owned), denied: frozen},
+		{name: "nor when they ask as one", who: withMasters(person{name: "system:kube-controller-manager"}), asks: patchesDeployment("web", owned), denied: frozen},
+		{name: "nor have a run's target owned", who: withMasters(controller), asks: patchesDeployment("held", owned), denied: "nobody but the run"},
+		{name: "while they have what is open owned", who: withMasters(controller), asks: patchesDeployment("api", owned)},
+		{name: "they change what is owned", who: withMasters(controller), asks: patchesDeployment("pet", scaled)},
+		{name: "and say that it holds its owner up no more", who: withMasters(controller), asks: patchesDeployment("pet", strings.ReplaceAll(owner, "true", "false"))},
+		{name: "and take the owner off", who: withMasters(controller), asks: patchesDeployment("pet", `{"metadata":{"ownerReferences":null}}`)},
 		{name: "a run's step passes", who: withMasters(run), asks: patchesDeployment("web", scaled)},
 		{name: "and scales", who: withMasters(run), asks: scales("web")},
 		{name: "its account by itself does not", who: withMasters(account(l.ns, "maint-runner")), asks: patchesDeployment("web", scaled), denied: frozen},
@@ -375,6 +398,78 @@ func TestAnAgentFreezes(t *testing.T) {
 	w.does(editor(), "resume", name)
 	w.ends(name, run.Succeeded)
 	allowed("an edit after it", edit)
+}
+
+const sleepingPlan = `
+apiVersion: maint.dev/v1alpha1
+kind: Plan
+spec:
+  steps:
+  - {name: sleep, type: hibernate, properties: {plan: nights}}
+  - {name: hold, type: suspend}
+`
+
+// What sleeps when the freeze begins is woken: that puts back what was. It does not fall asleep
+// while it is frozen.
+func TestWhatSleepsIsWokenThroughAFreeze(t *testing.T) {
+	w := newTown(t)
+	runner := account(w.ns, "maint-runner")
+	w.role(runner, rule("batch", "cronjobs", nil, "get", "list", "watch", "patch"), rule("maint.dev", "plans", []string{"nights"}, "override"))
+	w.must(world.may(w.ctx, runner, w.ns, "override", "maint.dev", "plans", "nights"))
+	maps := world.as(nsAdmin()).CoreV1().ConfigMaps(w.ns)
+	_, err := maps.Create(w.ctx, policyDocument(w.ns), metav1.CreateOptions{})
+	w.must(err)
+	w.nights(map[string]string{annotations.LabelFreeze: "year-end"})
+	_, err = maps.Create(w.ctx, annotations.NewPlan(w.ns, "orders", sleepingPlan, ""), metav1.CreateOptions{})
+	w.must(err)
+	suspended := func() bool {
+		is, err := world.admin.BatchV1().CronJobs(w.ns).Get(w.ctx, "report", metav1.GetOptions{})
+		w.must(err)
+		return is.Spec.Suspend != nil && *is.Spec.Suspend
+	}
+	change := func(who person) error {
+		_, err := world.as(who).BatchV1().CronJobs(w.ns).Patch(w.ctx, "report", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{DryRun: dry})
+		return err
+	}
+	w.until("a change is allowed", func() error { return change(editor()) })
+	before := w.runs()
+	w.does(editor(), "trigger", "orders")
+	name := w.new(before)
+	w.holds(name)
+	if !suspended() {
+		t.Fatal("it does not sleep")
+	}
+	w.does(nsAdmin(), "freeze", "year-end", "--for", "1h", "--reason", "year end")
+	w.until("a change is refused", func() error {
+		for _, who := range []person{editor(), runner} {
+			if change(who) == nil {
+				return fmt.Errorf("%s may change it", who.name)
+			}
+		}
+		return nil
+	})
+	w.does(editor(), "resume", name)
+	w.ends(name, run.Succeeded)
+	w.until("it is awake", func() error {
+		if suspended() {
+			return fmt.Errorf("of it the plan says %v", w.get("nights").Annotations)
+		}
+		return nil
+	})
+	_, err = maps.Patch(w.ctx, "nights", types.MergePatchType, []byte(annotationPatch([]string{annotations.HoldState, "asleep"})), metav1.PatchOptions{})
+	w.must(err)
+	w.until("its plan says that it is frozen", func() error {
+		said := w.get("nights").Annotations
+		for _, text := range said {
+			if strings.Contains(text, "is frozen by the policy of its label") {
+				return nil
+			}
+		}
+		return fmt.Errorf("it says %v", said)
+	})
+	if suspended() {
+		t.Error("it fell asleep while it was frozen")
+	}
 }
 
 // Whoever may patch a namespace, and has no verb on plans, fills its annotations so that nothing

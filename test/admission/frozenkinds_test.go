@@ -1,7 +1,9 @@
 package admission_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path"
 	"path/filepath"
@@ -202,4 +204,68 @@ func TestTheStatusOfEachKindThatCanBeFrozenLeavesItsLabelAndOwners(t *testing.T)
 	if len(kinds) < 11 || refused == 0 {
 		t.Errorf("of %v so many were refused: %d", kinds, refused)
 	}
+}
+
+// addedKinds are objects of kinds whose content is in other fields than spec and data.
+const addedKinds = `
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: ice, labels: {maint.dev/freeze: year-end}}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: ice, labels: {maint.dev/freeze: year-end}}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: ice}, subjects: [{kind: ServiceAccount, name: ice}]}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: ice, labels: {maint.dev/freeze: year-end}}, imagePullSecrets: [{name: ours}]}
+`
+
+// addKinds has the policy of freezes hold for more kinds in the test's namespace, as an admin has it who
+// adds a rule: by a policy that differs from it by its rules only.
+func (l *lab) addKinds(rules ...admissionv1.NamedRuleWithOperations) {
+	l.Helper()
+	k := world.admin.AdmissionregistrationV1()
+	p, err := k.ValidatingAdmissionPolicies().Get(l.ctx, "maint-freeze", metav1.GetOptions{})
+	l.must(err)
+	p.ObjectMeta = metav1.ObjectMeta{Name: "test-" + l.ns}
+	p.Spec.MatchConstraints.ResourceRules = rules
+	_, err = k.ValidatingAdmissionPolicies().Create(l.ctx, p, metav1.CreateOptions{})
+	l.must(err)
+	_, err = k.ValidatingAdmissionPolicyBindings().Create(l.ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: p.ObjectMeta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: p.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": l.ns}}},
+	}}, metav1.CreateOptions{})
+	l.must(err)
+	l.Cleanup(func() {
+		_ = k.ValidatingAdmissionPolicyBindings().Delete(context.Background(), p.Name, metav1.DeleteOptions{})
+		_ = k.ValidatingAdmissionPolicies().Delete(context.Background(), p.Name, metav1.DeleteOptions{})
+	})
+}
+
+// A kind that an admin adds to the policy is frozen with all its fields, whatever their names.
+func TestAKindThatIsAddedIsFrozenInAllItsFields(t *testing.T) {
+	l := newLab(t)
+	l.must(harness.Apply(l.ctx, world.cluster.AdminConfig(), l.ns, []byte(addedKinds), nil))
+	rule := func(group string, resources ...string) admissionv1.NamedRuleWithOperations {
+		return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Update, admissionv1.Delete},
+			Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: resources},
+		}}
+	}
+	l.addKinds(rule("rbac.authorization.k8s.io", "roles", "rolebindings"), rule("", "serviceaccounts"))
+	l.publish("roles.rbac.authorization.k8s.io/ice=frozen,rolebindings.rbac.authorization.k8s.io/ice=frozen,serviceaccounts/ice=frozen")
+	role, account := servedAs{"rbac.authorization.k8s.io", "v1", "roles", ""}, servedAs{"", "v1", "serviceaccounts", ""}
+	binding := servedAs{"rbac.authorization.k8s.io", "v1", "rolebindings", ""}
+	l.must(eventuallyErr(l.ctx, func() error {
+		if _, err := role.deleted()(l, world.as(admin())); err == nil {
+			return errors.New("the kinds are not added yet")
+		}
+		return nil
+	}))
+	const frozen = "is frozen by the policy of its label"
+	l.table([]row{
+		{name: "the rules of a Role are not changed", who: admin(), asks: role.patched(`{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}`), denied: frozen},
+		{name: "nor taken away", who: admin(), asks: role.patched(`{"rules":null}`), denied: frozen},
+		{name: "nor the subjects of a RoleBinding", who: admin(), asks: binding.patched(`{"subjects":[{"kind":"ServiceAccount","name":"mine"}]}`), denied: frozen},
+		{name: "nor the image pull secrets of a ServiceAccount", who: admin(), asks: account.patched(`{"imagePullSecrets":[{"name":"mine"}]}`), denied: frozen},
+		{name: "nor are they taken away", who: admin(), asks: account.patched(`{"imagePullSecrets":null}`), denied: frozen},
+		{name: "nor a field that was not there", who: admin(), asks: account.patched(`{"automountServiceAccountToken":true}`), denied: frozen},
+		{name: "nor the label", who: admin(), asks: role.patched(`{"metadata":{"labels":{"maint.dev/freeze":null}}}`), denied: frozen},
+		{name: "an annotation is", who: admin(), asks: account.patched(`{"metadata":{"annotations":{"a":"b"}}}`)},
+	})
 }

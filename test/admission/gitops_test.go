@@ -219,14 +219,8 @@ func TestANamespaceIsDeletedInWhichTheAgentIsAtWork(t *testing.T) {
 // sleeps gives the namespace a CronJob, and a HibernatePlan by which it sleeps.
 func (w *town) sleeps() {
 	w.Helper()
-	job := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "report"}, Spec: batchv1.CronJobSpec{Schedule: "0 3 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
-		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "example.org/c:1"}}}},
-	}}}}
-	_, err := world.admin.BatchV1().CronJobs(w.ns).Create(w.ctx, job, metav1.CreateOptions{})
-	w.must(err)
-	_, err = world.as(editor()).CoreV1().ConfigMaps(w.ns).Create(w.ctx, annotations.NewHibernatePlan(w.ns, "nights", nightsText, ""), metav1.CreateOptions{})
-	w.must(err)
-	_, err = world.as(nsAdmin()).CoreV1().ConfigMaps(w.ns).Patch(w.ctx, "nights", types.MergePatchType, []byte(annotationPatch([]string{annotations.HoldState, "asleep"})), metav1.PatchOptions{})
+	w.nights(nil)
+	_, err := world.as(nsAdmin()).CoreV1().ConfigMaps(w.ns).Patch(w.ctx, "nights", types.MergePatchType, []byte(annotationPatch([]string{annotations.HoldState, "asleep"})), metav1.PatchOptions{})
 	w.must(err)
 	w.until("it sleeps", func() error {
 		if said := w.get("nights").Annotations; said[annotations.StatusPhase] != string(hibernate.Hibernated) {
@@ -234,6 +228,18 @@ func (w *town) sleeps() {
 		}
 		return nil
 	})
+}
+
+// nights gives the namespace a CronJob, and a HibernatePlan for it.
+func (w *town) nights(labels map[string]string) {
+	w.Helper()
+	job := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "report", Labels: labels}, Spec: batchv1.CronJobSpec{Schedule: "0 3 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
+		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "example.org/c:1"}}}},
+	}}}}
+	_, err := world.admin.BatchV1().CronJobs(w.ns).Create(w.ctx, job, metav1.CreateOptions{})
+	w.must(err)
+	_, err = world.as(editor()).CoreV1().ConfigMaps(w.ns).Create(w.ctx, annotations.NewHibernatePlan(w.ns, "nights", nightsText, ""), metav1.CreateOptions{})
+	w.must(err)
 }
 
 // restoreCopies counts the restore data in the agent's own namespace.

@@ -29,6 +29,8 @@ func TestWithoutStampingAFalseActorIsRefused(t *testing.T) {
 		{name: "another's name that is left standing is refused", who: editor(), asks: annotates("held", pause, "2027-01-01T00:00:00Z"), denied: wrong},
 		{name: "and may be taken away with the change", who: editor(), asks: annotates("held", pause, "2027-01-01T00:00:00Z", actor, "")},
 		{name: "or become the user's", who: editor(), asks: annotates("held", pause, "2027-01-01T00:00:00Z", actor, "eddy")},
+		{name: "nor does it stay with another reason", who: editor(), asks: annotates("held", "reason.maint.dev/pause", "mine"), denied: wrong},
+		{name: "who changes the reason may be named", who: editor(), asks: annotates("held", "reason.maint.dev/pause", "mine", actor, "eddy")},
 		{name: "without a change nobody puts a name there", who: editor(), asks: annotates("held", "actor.maint.dev/skip", "eddy"), denied: wrong},
 		{name: "an intent is taken away, and its actor may stay", who: editor(), asks: annotates("held", pause, "")},
 		{name: "the text of a plan that bears one is edited as ever", who: editor(), asks: patches("held", `{"data":{"plan.yaml":"x"}}`)},

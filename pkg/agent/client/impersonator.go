@@ -92,23 +92,37 @@ func (w Account) WatchKey(of executors.Watch) informer.Key {
 
 // Clients act as an account; with a run, requests are marked as that run's.
 func (a *Impersonator) Clients(w Account, run string) (executors.Clients, error) {
-	cacheKey := w.User()
 	if run == "" {
-		if c, have := a.pools.Get(cacheKey); have {
-			return c, nil
-		}
+		return a.pooled(w, "")
 	}
-	c, err := a.build(w, run)
-	if err == nil && run == "" {
+	return a.build(w, run, run)
+}
+
+// SleepClients act as an account for what sleeps. A waking is marked: as the step of a run, it passes
+// a freeze, since it puts back what was. What falls asleep does not.
+func (a *Impersonator) SleepClients(w Account, wakes bool) (executors.Clients, error) {
+	if wakes {
+		return a.pooled(w, annotations.WakingExtra)
+	}
+	return a.pooled(w, "")
+}
+
+func (a *Impersonator) pooled(w Account, mark string) (executors.Clients, error) {
+	cacheKey := w.User() + " " + mark
+	if c, have := a.pools.Get(cacheKey); have {
+		return c, nil
+	}
+	c, err := a.build(w, "", mark)
+	if err == nil {
 		a.pools.Add(cacheKey, c)
 	}
 	return c, err
 }
 
-func (a *Impersonator) build(w Account, run string) (executors.Clients, error) {
+func (a *Impersonator) build(w Account, run, mark string) (executors.Clients, error) {
 	as := transport.ImpersonationConfig{UserName: w.User()}
-	if run != "" {
-		as.Extra = map[string][]string{annotations.RunExtra: {run}}
+	if mark != "" {
+		as.Extra = map[string][]string{annotations.RunExtra: {mark}}
 	}
 	client := &http.Client{Transport: transport.NewImpersonatingRoundTripper(as, a.below(w, run))}
 	kube, err := kube.NewForConfigAndClient(a.config, client)

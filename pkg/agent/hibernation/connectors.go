@@ -104,7 +104,7 @@ func inCluster(target hibernate.Target) bool {
 // clients are those with which a target is put to sleep: the account's own, or those of the
 // cluster that its connector names.
 func (c *Controller) clients(ctx context.Context, w client.Account, r *hibernate.Record, target hibernate.Target) (executors.Clients, string, error) {
-	home, err := c.Clients.Accounts.Clients(w, "")
+	home, err := c.Clients.Accounts.SleepClients(w, r.Operation == hibernate.Wake)
 	if err != nil || target.ConnectorRef == nil || !inCluster(target) {
 		return home, "", err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/rights"
 )
 
 // confining are the admission policies that confine the agent's own token.
@@ -135,4 +136,18 @@ func refusesNothing(policy string, all []admissionv1.ValidatingAdmissionPolicyBi
 		return ""
 	}
 	return "no binding " + strings.Join(missing, " and none ")
+}
+
+// withPolicies leaves out the verbs that the admission policies ask for, unless they are there. Who
+// may not see them is told of the verbs: to have one that nobody asks for does no harm.
+func (o *options) withPolicies(ctx context.Context, k *factory.Cluster, needs []rights.Need) []rights.Need {
+	isVerb := func(n rights.Need) bool { return n.APIVersion == rights.OfIntents }
+	if !slices.ContainsFunc(needs, isVerb) {
+		return needs
+	}
+	_, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(ctx, "maint-intents", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) { // or the API server has no such policies
+		return slices.DeleteFunc(needs, isVerb)
+	}
+	return needs
 }

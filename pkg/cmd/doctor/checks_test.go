@@ -291,6 +291,9 @@ func TestDoctorOfAPlan(t *testing.T) {
 	}
 	inShop := func(a authorizationv1.ResourceAttributes) bool { return a.Namespace == "shop" }
 	nothing := func(authorizationv1.ResourceAttributes) bool { return false }
+	noVerb := func(a authorizationv1.ResourceAttributes) bool { return a.Group != "maint.dev" }
+	intents := metav1.ObjectMeta{Name: "maint-intents"}
+	const holdsNights = "{name: a, type: hibernate, properties: {plan: nights}}"
 	reads := func(a authorizationv1.ResourceAttributes) bool { return a.Verb == "get" }
 	const unmirrored = "ok       system:serviceaccount:shop:maint-runner may not patch Deployment/orders in namespace shop, so nothing there shows how the plan stands (condition Mirrored); runs do not need that. To grant it: 'kubectl -n shop create role maint:shop:maint-runner:deployments.apps:orders --verb=patch --resource=deployments.apps --resource-name=orders --dry-run=client -o yaml | kubectl -n shop auth reconcile -f -' and 'kubectl -n shop create rolebinding maint:shop:maint-runner:deployments.apps:orders --role=maint:shop:maint-runner:deployments.apps:orders --serviceaccount=shop:maint-runner --dry-run=client -o yaml | kubectl -n shop auth reconcile -f -'\n"
 	const lacks = "amiss    system:serviceaccount:shop:maint-runner may not: get deployments.apps orders in namespace shop (for target)\n"
@@ -418,6 +421,15 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{
 			name: "who may not look at its account may ask what it may", line: "doctor orders", world: installed(seen("target: " + dep)), before: func(o *cmdtest.Cluster) { o.Forbids("get", "serviceaccounts", "shop") },
 			out: good + target + "unknown  ServiceAccount shop/maint-runner: it cannot be read: serviceaccounts is forbidden: not for you\nok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n",
+		},
+		{
+			name: "without the admission policies nobody needs a verb of theirs", line: "doctor orders", may: noVerb,
+			world: installed(steps(holdsNights)), out: good + account + "ok       system:serviceaccount:shop:maint-runner has the 4 rights that the steps need\n",
+		},
+		{
+			name: "with them a step that holds a HibernatePlan does", line: "doctor orders", may: noVerb, code: 1, err: oneProblem,
+			world: installed(steps(holdsNights), &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: intents}, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: intents, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: intents.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}}),
+			out:   "ok       admission policies guard intents, records and freezes (--with-admission)\n" + good + account + "amiss    system:serviceaccount:shop:maint-runner may not: override plans.maint.dev nights in namespace shop (for step a)\n" + grant,
 		},
 		{
 			name: "rights are there in its own namespace, and missing in the other", line: "doctor orders", may: inShop, code: 1, err: oneProblem,

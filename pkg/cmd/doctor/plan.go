@@ -61,6 +61,7 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 func (o *options) planRights(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, tree plan.Tree, account string, used map[string]connector.Connector) (told []string) {
 	o.check = "rights"
 	needs, open := rights.Of(tree, cm.Namespace, used)
+	needs = o.withPolicies(ctx, k, needs)
 	user := "system:serviceaccount:" + cm.Namespace + ":" + account
 	lacking, err := o.rights(ctx, k, cm.Name, user, "steps", needs)
 	if err != nil {

@@ -169,3 +169,13 @@ func TestRBACOfGates(t *testing.T) {
 		Err: "gate every Kustomization: get on its source (GitRepository, OCIRepository, Bucket), if that is in another namespace\n",
 	})
 }
+
+// A step that holds a HibernatePlan overrides its schedule, and that of no other.
+func TestRBACOfAStepThatHolds(t *testing.T) {
+	const holds = "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {steps: [{name: sleep, type: hibernate, properties: {plan: nights}}]}\n"
+	got := cmdtest.Offline(t, cmd.Run, holds, "-n", "shop", "rbac", "-f", "-", "-o", "jsonpath={.items[1].rules}")
+	const want = `[{"apiGroups":[""],"resources":["configmaps"],"verbs":["list","watch"]},{"apiGroups":[""],"resourceNames":["nights"],"resources":["configmaps"],"verbs":["get","patch"]},{"apiGroups":["maint.dev"],"resourceNames":["nights"],"resources":["plans"],"verbs":["override"]}]`
+	if got.Code != 0 || got.Out != want {
+		t.Errorf("exit code %d, %s\nprinted %s\nwant    %s", got.Code, got.Err, got.Out, want)
+	}
+}
