@@ -51,6 +51,16 @@ const (
 	statusBackoffReset = 3 * time.Minute
 )
 
+// pauses are those between writes of one object.
+type pauses struct {
+	closings *writes // of fields
+	statuses *writes // of what is told of an object, where its field stays as it is
+}
+
+func newPauses() pauses {
+	return pauses{closings: newWrites(maxBackoff, backoffReset), statuses: newWrites(maxStatusBackoff, statusBackoffReset)}
+}
+
 func newWrites(limit, reset time.Duration) *writes {
 	return &writes{limit: limit, reset: reset, of: map[closedField]backoff{}}
 }
@@ -96,16 +106,16 @@ func (g *Controller) leftOpen(w *gateWatch, o *gateObject, a knob.Action, now ti
 	if !closes(a) {
 		return time.Time{}
 	}
-	return g.closings.until(w.field(o), now)
+	return g.pauses.closings.until(w.field(o), now)
 }
 
 // counted counts what was written on an object: a closing, or what is told of it alone.
 func (g *Controller) counted(w *gateWatch, o *gateObject, v knob.Verdict, now time.Time) {
 	switch {
 	case closes(v.Action):
-		g.closings.note(w.field(o), now)
+		g.pauses.closings.note(w.field(o), now)
 	case v.Patch == nil:
-		g.statuses.note(closedField{uid: o.UID}, now)
+		g.pauses.statuses.note(closedField{uid: o.UID}, now)
 	}
 }
 
@@ -162,4 +172,17 @@ func (w *gateWatch) undoesItself(o *gateObject) (label string, undoes bool) {
 		}
 	}
 	return "", false
+}
+
+// orphans says that an object cannot be closed, because its controller might find it no more by the
+// label that is the knob, and make another one in its place, which would be closed in turn.
+func (w *gateWatch) orphans(o *gateObject) string {
+	if o.controller == "" || w.knob.Name != "" || w.knob.Path[0] != "metadata" || w.knob.Path[1] != "labels" {
+		return ""
+	}
+	label := w.knob.Path[2]
+	if _, there := o.Labels[label]; !there {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s is not closed: it belongs to %s, which might find it by its label %s, and make another one: name a label that it has not, or an annotation", w.kind.Kind, o.Name, o.controller, label)
 }

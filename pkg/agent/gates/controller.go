@@ -29,9 +29,8 @@ import (
 // restrictive, as the policies' accounts.
 type Controller struct {
 	Config
-	set      watchSet
-	closings *writes // of fields
-	statuses *writes // of what is told of an object, where its field stays as it is
+	set    watchSet
+	pauses pauses
 
 	mu       sync.Mutex
 	policies map[types.NamespacedName]*gatePolicy
@@ -90,7 +89,7 @@ type Stores struct {
 // New holds nothing yet.
 func New(c Config) *Controller {
 	bound := informer.Bound{Max: maxOpen, Of: "gates", Advice: "let gates share kind, namespace and account"}
-	return &Controller{Config: c, set: watchSet{informer.NewSet(bound), newMemoryBudget(c.Clients.Namespace)}, closings: newWrites(maxBackoff, backoffReset), statuses: newWrites(maxStatusBackoff, statusBackoffReset), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, refused: map[types.NamespacedName]refusal{}}
+	return &Controller{Config: c, set: watchSet{informer.NewSet(bound), newMemoryBudget(c.Clients.Namespace)}, pauses: newPauses(), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, refused: map[types.NamespacedName]refusal{}}
 }
 
 // Run looks at objects until ctx ends.

@@ -82,6 +82,10 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 	if lost != nil {
 		g.Events.Event(w.reference(o), corev1.EventTypeWarning, "GateMemoryLost", document.Cut(lost.Error()+"; if it is closed, the agent does not open it", document.MaxMessage))
 	}
+	if problem := w.orphans(o); problem != "" && closes(verdict.Action) {
+		g.note(w, o, said, problem)
+		return now.Add(queue.ResyncPeriod), nil
+	}
 	if retryAt := g.leftOpen(w, o, verdict.Action, now); !retryAt.IsZero() {
 		g.note(w, o, said, w.contested(o, verdict.Action))
 		return retryAt, nil
@@ -212,7 +216,7 @@ func (g *Controller) annotationsOf(w *gateWatch, o *gateObject, v knob.Verdict, 
 	if len(diff) == 0 || v.Patch != nil {
 		return diff, time.Time{}
 	}
-	if retryAt = g.statuses.until(closedField{uid: o.UID}, now); !retryAt.IsZero() {
+	if retryAt = g.pauses.statuses.until(closedField{uid: o.UID}, now); !retryAt.IsZero() {
 		return nil, retryAt
 	}
 	return diff, time.Time{}

@@ -537,6 +537,40 @@ func TestAStatusThatSomebodyTakesAwayAgainAndAgainIsWrittenLaterAndLater(t *test
 	})
 }
 
+// A controller that finds what it made by a label makes another one once that is gone.
+func TestAGateChangesNoLabelByWhichAControllerMayFindAnObject(t *testing.T) {
+	for name, c := range map[string]struct {
+		knob       string
+		controlled bool
+		want, said string
+	}{
+		"a label that it has":                {"/metadata/labels/app", true, "a", "Refused: Kustomization/a is not closed: it belongs to Set/a, which might find it by its label app"},
+		"a label that it has not":            {"/metadata/labels/other", true, "a", "Held: "},
+		"an annotation":                      {"/metadata/annotations/app", true, "a", "Held: "},
+		"a label of what no controller made": {"/metadata/labels/app", false, "shut", "Held: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.app("a", nil)
+				w.cluster.Edit("kustomizations", "shop", "a", func(u *unstructured.Unstructured) {
+					if c.controlled {
+						u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Set", Name: "a", UID: "s", Controller: new(true)}})
+					}
+				})
+				w.policy("p", named("Restrictive", "knob: {path: "+c.knob+", closed: shut, open: x}"))
+				w.begins()
+				w.after(time.Minute)
+				if got := w.cluster.Get("kustomizations", "shop", "a").GetLabels()["app"]; got != c.want {
+					t.Errorf("its label is %q, want %q", got, c.want)
+				}
+				if got := w.condition("p"); !strings.HasPrefix(got, c.said) {
+					t.Errorf("its policy says %q", got)
+				}
+			})
+		})
+	}
+}
+
 func TestWhileTheClockIsDoubtedNothingIsClosedOrOpened(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.app("a", nil)
