@@ -60,6 +60,9 @@ func (v *policyChecker) gate(path string, g GateRule) {
 			v.Fault(path+"."+f.field, "is missing; write it like %s", f.example)
 		}
 	}
+	if g.isEvent() {
+		v.Fault(path+".kind", "an Event has no controller that could be paused: name what the controller works on")
+	}
 	if strings.Count(g.APIVersion, "/") > 1 {
 		v.Fault(path+".apiVersion", "%q is no apiVersion; write it like apps/v1", document.Cut(g.APIVersion, 100))
 	}
@@ -79,6 +82,13 @@ func (v *policyChecker) gate(path string, g GateRule) {
 		g.Selector.Check(path+".selector", v.Fault)
 	}
 	v.knob(path+".knob", g)
+}
+
+// isEvent says whether a rule means Events. The agent sends one for each object that it closes, so
+// that it would close its own without end.
+func (g GateRule) isEvent() bool {
+	group, _, _ := strings.Cut(g.APIVersion, "/")
+	return g.Kind == "Event" && (group == "v1" || group == "events.k8s.io")
 }
 
 func (v *policyChecker) knob(path string, g GateRule) {

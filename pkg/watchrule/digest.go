@@ -105,7 +105,7 @@ func (d digester) ours(key string) bool {
 	if prefix == "maint.dev" || strings.HasSuffix(prefix, ".maint.dev") {
 		return true
 	}
-	return prefix == d.mirrorPrefix && slices.ContainsFunc([]string{"-status", "-last-run", "-next-run", "-skip"}, func(suffix string) bool {
+	return prefix == d.mirrorPrefix && slices.ContainsFunc([]string{"-status", "-last-run", "-next-run", "-step", "-skip"}, func(suffix string) bool {
 		return strings.HasSuffix(name, suffix)
 	})
 }

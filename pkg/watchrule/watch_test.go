@@ -88,7 +88,7 @@ func TestWhatIsNoChange(t *testing.T) {
 		}},
 		"our label": {edit: func(o map[string]any) { meta(o)["labels"].(map[string]any)["maint.dev/system"] = "db" }},
 		"the mirror": {edit: func(o map[string]any) {
-			meta(o)["annotations"] = map[string]any{"mirror.maint.dev/p-status": "x", "flow.example.org/p-last-run": "x"}
+			meta(o)["annotations"] = map[string]any{"mirror.maint.dev/p-status": "x", "flow.example.org/p-last-run": "x", "flow.example.org/q-step": "x 1/2"}
 		}},
 		"another key of its prefix": {edit: func(o map[string]any) { meta(o)["annotations"] = map[string]any{"flow.example.org/pause": "x"} }, changes: true},
 		"a label":                   {edit: func(o map[string]any) { meta(o)["labels"].(map[string]any)["b"] = "c" }, changes: true},

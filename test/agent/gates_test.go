@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"net/http"
 	"reflect"
 	"strings"
@@ -356,6 +357,61 @@ func TestGateWritesNothingWhereNothingChanged(t *testing.T) {
 	if is := l.get(flux, "a").GetResourceVersion(); is != was {
 		t.Errorf("written again: version %s, was %s: %v", is, was, l.get(flux, "a").Object)
 	}
+}
+
+// What the agent tells of documents, runs and nodes is not the gates' to write or to take away:
+// the two of them would write against each other without end.
+func TestGateLeavesWhatTheAgentTellsOfDocumentsRunsAndNodes(t *testing.T) {
+	l := newGateLab(t)
+	l.runner(configMapRights("get", "list", "watch", "patch"))
+	l.must(harness.Apply(l.ctx, world.cluster.AdminConfig(), "", []byte(fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: nodes-%[1]s}
+rules: [{apiGroups: [""], resources: [nodes], verbs: [list, watch, patch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: nodes-%[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: nodes-%[1]s}
+subjects: [{kind: ServiceAccount, name: maint-runner, namespace: %[1]s}]
+`, l.ns)), nil))
+	l.plan("orders", "steps: [{name: rest, type: suspend, properties: {duration: 1ms}}]")
+	l.seen("orders")
+	l.trigger("orders", "one")
+	l.ended("orders", 1)
+	l.configMap("held", nil, map[string]string{"x": "b"})
+	node := l.worker("g")
+	l.expect(l.maint("freeze", "node/"+node, "--for", "1h", "--reason", "inventory"), 0)
+	l.expect(l.maint("drain", node, "--no-drain", "--requestor", "disk-swap", "--yes"), 0, "requested for disk-swap")
+	knobs := "knob: {path: /data/x, closed: a, open: b}"
+	l.policy("shut", "{strategy: Restrictive, gates: [{apiVersion: v1, kind: ConfigMap, name: nothing-at-all, "+knobs+"}, {apiVersion: v1, kind: ConfigMap, name: held, "+knobs+"}, {apiVersion: v1, kind: Node, name: "+node+", knob: {path: /metadata/annotations/example.org~1paused, closed: 'true', open: null}}]}")
+	l.settled("shut", "2 objects: 2 closed, 0 open")
+	l.eventually("the node says that it is frozen", func() (bool, string) {
+		n, err := l.admin.CoreV1().Nodes().Get(l.ctx, node, metav1.GetOptions{})
+		l.must(err)
+		said := n.Annotations[annotations.StatusConditions]
+		return strings.Contains(said, "disk-swap") && n.Annotations["example.org/paused"] == "true", fmt.Sprint(n.Annotations)
+	})
+	list, err := l.admin.CoreV1().ConfigMaps(l.ns).List(l.ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind})
+	l.must(err)
+	for _, cm := range list.Items {
+		if kind := cm.Labels[annotations.LabelKind]; (kind == annotations.KindPlan || kind == annotations.KindRun || kind == annotations.KindPolicy) && cm.Annotations[annotations.StatusConditions] == "" {
+			t.Errorf("%s has lost its conditions: %v", cm.Name, cm.Annotations)
+		}
+	}
+	var versions string
+	l.still("what is written", func() int {
+		list, err := l.admin.CoreV1().ConfigMaps(l.ns).List(l.ctx, metav1.ListOptions{})
+		l.must(err)
+		n, err := l.admin.CoreV1().Nodes().Get(l.ctx, node, metav1.GetOptions{})
+		l.must(err)
+		versions = n.ResourceVersion
+		for _, cm := range list.Items {
+			versions += " " + cm.ResourceVersion
+		}
+		return int(crc32.ChecksumIEEE([]byte(versions)))
+	})
 }
 
 func TestGateNeverOpensWhatAPersonClosed(t *testing.T) {

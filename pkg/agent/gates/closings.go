@@ -15,15 +15,18 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
 )
 
-// closings count how often a field of an object was closed, by whatever policy and for whatever
-// reason, so that two that undo each other, or one gate that undoes itself, do not do so as fast
-// as they can.
-type closings struct {
+// writes count how often something was written on an object, by whatever policy and for whatever
+// reason, so that two that undo each other, or one gate that undoes itself, do not do so as fast as
+// they can.
+type writes struct {
+	limit, reset time.Duration // the longest pause, and how long it takes until all is forgotten
+
 	mu    sync.Mutex
 	of    map[closedField]backoff
 	swept time.Time // when those were last forgotten that were left in peace
 }
 
+// closedField is a field of an object that gates close; without a pointer it is what they tell of it.
 type closedField struct {
 	uid     types.UID
 	pointer string
@@ -41,40 +44,53 @@ const (
 	backoffReset = 15 * time.Minute
 )
 
-func newClosings() *closings { return &closings{of: map[closedField]backoff{}} }
+// maxStatusBackoff and statusBackoffReset are the same for a status that does not stay as it was
+// written (guesses: whether change waits is looked at once a minute, and may really change as often).
+const (
+	maxStatusBackoff   = time.Minute
+	statusBackoffReset = 3 * time.Minute
+)
 
-func (b backoff) next() time.Time {
+// pauses are those between writes of one object.
+type pauses struct {
+	closings *writes // of fields
+	statuses *writes // of what is told of an object, where its field stays as it is
+}
+
+func newPauses() pauses {
+	return pauses{closings: newWrites(maxBackoff, backoffReset), statuses: newWrites(maxStatusBackoff, statusBackoffReset)}
+}
+
+func newWrites(limit, reset time.Duration) *writes {
+	return &writes{limit: limit, reset: reset, of: map[closedField]backoff{}}
+}
+
+func (b backoff) next(limit time.Duration) time.Time {
 	if b.times < 3 { // a person's single attempt is answered at once
 		return b.last
 	}
-	return b.last.Add(min(time.Second<<min(b.times-1, 10), maxBackoff))
+	return b.last.Add(min(time.Second<<min(b.times-1, 10), limit))
 }
 
 func closes(a knob.Action) bool { return a == knob.Closing || a == knob.ClosesAgain }
 
-// until is until when a field is left open that does not stay closed; zero: it may be closed now.
-func (c *closings) until(f closedField, a knob.Action, now time.Time) time.Time {
-	if !closes(a) {
-		return time.Time{}
-	}
+// until is until when a field is left as it is; zero: it may be written now.
+func (c *writes) until(f closedField, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.of[f]
-	if next := b.next(); now.Sub(b.last) <= backoffReset && next.After(now) {
+	if next := b.next(c.limit); now.Sub(b.last) <= c.reset && next.After(now) {
 		return next
 	}
 	return time.Time{}
 }
 
-// note counts what was closed.
-func (c *closings) note(f closedField, a knob.Action, now time.Time) {
-	if !closes(a) {
-		return
-	}
+// note counts what was written.
+func (c *writes) note(f closedField, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	forgotten := func(_ closedField, b backoff) bool { return now.Sub(b.last) > backoffReset }
-	if now.Sub(c.swept) > backoffReset {
+	forgotten := func(_ closedField, b backoff) bool { return now.Sub(b.last) > c.reset }
+	if now.Sub(c.swept) > c.reset {
 		maps.DeleteFunc(c.of, forgotten)
 		c.swept = now
 	}
@@ -83,6 +99,24 @@ func (c *closings) note(f closedField, a knob.Action, now time.Time) {
 		b.times = 0
 	}
 	c.of[f] = backoff{times: b.times + 1, last: now}
+}
+
+// leftOpen is until when a field is left open that does not stay closed; zero: it may be closed now.
+func (g *Controller) leftOpen(w *gateWatch, o *gateObject, a knob.Action, now time.Time) time.Time {
+	if !closes(a) {
+		return time.Time{}
+	}
+	return g.pauses.closings.until(w.field(o), now)
+}
+
+// counted counts what was written on an object: a closing, or what is told of it alone.
+func (g *Controller) counted(w *gateWatch, o *gateObject, v knob.Verdict, now time.Time) {
+	switch {
+	case closes(v.Action):
+		g.pauses.closings.note(w.field(o), now)
+	case v.Patch == nil:
+		g.pauses.statuses.note(closedField{uid: o.UID}, now)
+	}
 }
 
 // field is what of an object a watch closes.
@@ -138,4 +172,17 @@ func (w *gateWatch) undoesItself(o *gateObject) (label string, undoes bool) {
 		}
 	}
 	return "", false
+}
+
+// orphans says that an object cannot be closed, because its controller might find it no more by the
+// label that is the knob, and make another one in its place, which would be closed in turn.
+func (w *gateWatch) orphans(o *gateObject) string {
+	if o.controller == "" || w.knob.Name != "" || w.knob.Path[0] != "metadata" || w.knob.Path[1] != "labels" {
+		return ""
+	}
+	label := w.knob.Path[2]
+	if _, there := o.Labels[label]; !there {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s is not closed: it belongs to %s, which might find it by its label %s, and make another one: name a label that it has not, or an annotation", w.kind.Kind, o.Name, o.controller, label)
 }

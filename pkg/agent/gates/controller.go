@@ -29,8 +29,8 @@ import (
 // restrictive, as the policies' accounts.
 type Controller struct {
 	Config
-	set      watchSet
-	closings *closings
+	set    watchSet
+	pauses pauses
 
 	mu       sync.Mutex
 	policies map[types.NamespacedName]*gatePolicy
@@ -89,7 +89,7 @@ type Stores struct {
 // New holds nothing yet.
 func New(c Config) *Controller {
 	bound := informer.Bound{Max: maxOpen, Of: "gates", Advice: "let gates share kind, namespace and account"}
-	return &Controller{Config: c, set: watchSet{informer.NewSet(bound), newMemoryBudget(c.Clients.Namespace)}, closings: newClosings(), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, refused: map[types.NamespacedName]refusal{}}
+	return &Controller{Config: c, set: watchSet{informer.NewSet(bound), newMemoryBudget(c.Clients.Namespace)}, pauses: newPauses(), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, refused: map[types.NamespacedName]refusal{}}
 }
 
 // Run looks at objects until ctx ends.
@@ -283,7 +283,7 @@ func (p *gatePolicy) covers(w *gateWatch, o *gateObject) bool {
 func (p *gatePolicy) naming(o *gateObject, by func(*gateWatch) bool) []*gateWatch {
 	var out []*gateWatch
 	for i, e := range p.record.Entries {
-		if v := p.watches[i]; !e.Leaving && v != nil && by(v) && e.Matches(o.Name, o.Labels) {
+		if v := p.watches[i]; !e.Leaving && v != nil && by(v) && v.means(e, o) {
 			out = append(out, v)
 		}
 	}

@@ -82,18 +82,23 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 	if lost != nil {
 		g.Events.Event(w.reference(o), corev1.EventTypeWarning, "GateMemoryLost", document.Cut(lost.Error()+"; if it is closed, the agent does not open it", document.MaxMessage))
 	}
-	if retryAt := g.closings.until(w.field(o), verdict.Action, now); !retryAt.IsZero() {
+	if problem := w.orphans(o); problem != "" && closes(verdict.Action) {
+		g.note(w, o, said, problem)
+		return now.Add(queue.ResyncPeriod), nil
+	}
+	if retryAt := g.leftOpen(w, o, verdict.Action, now); !retryAt.IsZero() {
 		g.note(w, o, said, w.contested(o, verdict.Action))
 		return retryAt, nil
 	}
-	problem, err := g.write(ctx, w, o, verdict, said, now)
+	diff, retryAt := g.annotationsOf(w, o, verdict, said, now)
+	problem, err := g.write(ctx, w, o, verdict, diff, said, now)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if problem != "" {
 		said.wake = queue.Soonest(said.wake, now.Add(queue.ResyncPeriod))
 	}
-	return queue.Soonest(said.wake, g.note(w, o, said, problem)), nil
+	return queue.Soonest(queue.Soonest(said.wake, retryAt), g.note(w, o, said, problem)), nil
 }
 
 // opinion asks every policy of a watch of one object.
@@ -118,7 +123,7 @@ func (g *Controller) opinion(ctx context.Context, w *gateWatch, o *gateObject, n
 		meant := false
 		for _, e := range entries {
 			out.leaving = out.leaving || e.Leaving
-			meant = meant || !e.Leaving && e.Matches(o.Name, o.Labels)
+			meant = meant || !e.Leaving && w.means(e, o)
 		}
 		ref := policy.PolicyRef{Name: k.Name, Namespace: k.Namespace}
 		switch {
@@ -196,18 +201,31 @@ func (g *Controller) matchesOf(w *gateWatch, o *gateObject) []policyMatch {
 	return out
 }
 
-// write makes an object what it should be, in one patch that the API server takes
-// only for what was looked at. It says why it could not, where another attempt
-// would not help.
-func (g *Controller) write(ctx context.Context, w *gateWatch, o *gateObject, v knob.Verdict, said opinion, now time.Time) (string, error) {
-	diff := map[string]any{}
-	want := g.status(o, said, said.pending || g.pendingElsewhere(w, o), now)
+// annotationsOf are the annotations of an object that are to change, in a merge patch. Those that
+// somebody takes away again and again are written later and later; retryAt is when, where it is not
+// now. What goes with a change of the knob always goes with it.
+func (g *Controller) annotationsOf(w *gateWatch, o *gateObject, v knob.Verdict, said opinion, now time.Time) (diff map[string]any, retryAt time.Time) {
+	diff = map[string]any{}
+	want := g.status(w, o, said, said.pending || g.pendingElsewhere(w, o), now)
 	want[annotations.StatusGate] = v.Memory.String()
 	for name, value := range want {
 		if o.Annotations[name] != value {
 			diff[name] = status.OrNull(value)
 		}
 	}
+	if len(diff) == 0 || v.Patch != nil {
+		return diff, time.Time{}
+	}
+	if retryAt = g.pauses.statuses.until(closedField{uid: o.UID}, now); !retryAt.IsZero() {
+		return nil, retryAt
+	}
+	return diff, time.Time{}
+}
+
+// write makes an object what it should be, in one patch that the API server takes
+// only for what was looked at. It says why it could not, where another attempt
+// would not help.
+func (g *Controller) write(ctx context.Context, w *gateWatch, o *gateObject, v knob.Verdict, diff map[string]any, said opinion, now time.Time) (string, error) {
 	if len(diff) == 0 && v.Patch == nil || g.DryRun {
 		return "", nil
 	}
@@ -233,7 +251,7 @@ func (g *Controller) write(ctx context.Context, w *gateWatch, o *gateObject, v k
 		return "", fmt.Errorf("write the gate on %s/%s as %s: %w", w.kind.Kind, cache.NewObjectName(o.Namespace, o.Name).String(), w.account().User(), err)
 	}
 	w.wrote.Expect(after.GetUID(), after.GetResourceVersion())
-	g.closings.note(w.field(o), v.Action, now)
+	g.counted(w, o, v, now)
 	if v.Patch != nil && w.knob.ClosedOn(after.Object) != v.Closed {
 		return fmt.Sprintf("%s of %s/%s did not stay as it was written: has its kind such a field?", w.knob.Pointer(), w.kind.Kind, o.Name), nil
 	}

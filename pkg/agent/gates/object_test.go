@@ -2,6 +2,7 @@ package gates
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -459,6 +460,111 @@ func TestGatesThatUndoThemselvesOrEachOtherDoSoSeldomAndSaySo(t *testing.T) {
 				}
 				if !found {
 					t.Errorf("its policies say %v, want %q", said, c.said)
+				}
+			})
+		})
+	}
+}
+
+// What the agent tells of documents and nodes is others' to write: a gate that took it away, or
+// wrote its own, would do so without end.
+func TestAGateLeavesWhatOthersTellOfDocumentsAndNodes(t *testing.T) {
+	const gates = "{strategy: Restrictive, gates: [{apiVersion: v1, kind: ConfigMap, NAMED knob: {path: /data/x, closed: a, open: b}}, {apiVersion: v1, kind: Node, NAMED knob: {path: /metadata/annotations/x, closed: a, open: b}}]}"
+	told := func() map[string]string {
+		return map[string]string{annotations.StatusConditions: `[{"type":"Valid","status":"True"}]`, annotations.StatusBehavior: "{}", annotations.StatusPermitted: "yes"}
+	}
+	for name, c := range map[string]struct {
+		named           []string // by the gate, one after the other
+		held, permitted string
+	}{
+		"a gate that names others": {named: []string{"name: nothing-at-all,"}},
+		"a gate that names all":    {named: []string{""}, held: "a", permitted: "false"},
+		"a gate that named all":    {named: []string{"", "name: nothing-at-all,"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				documents := append(annotations.RecordKinds(), annotations.KindPlan)
+				for _, kind := range documents {
+					w.cluster.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-" + kind, Labels: map[string]string{annotations.LabelKind: kind}, Annotations: told()}})
+				}
+				w.cluster.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "plain"}})
+				w.cluster.Put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: told()}})
+				w.begins()
+				for _, named := range c.named {
+					w.policy("p", strings.ReplaceAll(gates, "NAMED", named))
+					w.after(time.Minute)
+				}
+				for _, kind := range documents {
+					if cm := w.cluster.ConfigMap("shop", "of-"+kind); len(cm.Data) > 0 || !maps.Equal(cm.Annotations, told()) {
+						t.Errorf("%s has %v and says %v", cm.Name, cm.Data, cm.Annotations)
+					}
+				}
+				node := w.cluster.Get("nodes", "", "n").GetAnnotations()
+				if node["x"] != c.held || node[annotations.StatusConditions] != told()[annotations.StatusConditions] || node[annotations.StatusBehavior] != "{}" || node[annotations.StatusPermitted] != c.permitted {
+					t.Errorf("the node says %v", node)
+				}
+				if plain := w.cluster.ConfigMap("shop", "plain"); plain.Data["x"] != c.held || plain.Annotations[annotations.StatusPermitted] != c.permitted {
+					t.Errorf("the ConfigMap that is no document has %v and says %v", plain.Data, plain.Annotations)
+				}
+				if got := w.condition("p"); !strings.HasPrefix(got, "Held: ") {
+					t.Errorf("its policy says %q", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAStatusThatSomebodyTakesAwayAgainAndAgainIsWrittenLaterAndLater(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.app("a", true)
+		w.policy("p", shut)
+		w.begins()
+		for range 600 {
+			w.cluster.Edit("kustomizations", "shop", "a", func(u *unstructured.Unstructured) {
+				said := u.GetAnnotations()
+				delete(said, annotations.StatusConditions)
+				u.SetAnnotations(said)
+			})
+			w.after(time.Second)
+		}
+		if n := w.patches("a"); n < 5 || n > 25 {
+			t.Errorf("it is written %d times in ten minutes", n)
+		}
+		w.after(2 * time.Minute)
+		if got := w.changes("a"); got != "ChangesPaused=True (Restrictive) ChangesPending=False (Nothing)" {
+			t.Errorf("in the end its conditions are %s", got)
+		}
+	})
+}
+
+// A controller that finds what it made by a label makes another one once that is gone.
+func TestAGateChangesNoLabelByWhichAControllerMayFindAnObject(t *testing.T) {
+	for name, c := range map[string]struct {
+		knob       string
+		controlled bool
+		want, said string
+	}{
+		"a label that it has":                {"/metadata/labels/app", true, "a", "Refused: Kustomization/a is not closed: it belongs to Set/a, which might find it by its label app"},
+		"a label that it has not":            {"/metadata/labels/other", true, "a", "Held: "},
+		"an annotation":                      {"/metadata/annotations/app", true, "a", "Held: "},
+		"a label of what no controller made": {"/metadata/labels/app", false, "shut", "Held: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.app("a", nil)
+				w.cluster.Edit("kustomizations", "shop", "a", func(u *unstructured.Unstructured) {
+					if c.controlled {
+						u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Set", Name: "a", UID: "s", Controller: new(true)}})
+					}
+				})
+				w.policy("p", named("Restrictive", "knob: {path: "+c.knob+", closed: shut, open: x}"))
+				w.begins()
+				w.after(time.Minute)
+				if got := w.cluster.Get("kustomizations", "shop", "a").GetLabels()["app"]; got != c.want {
+					t.Errorf("its label is %q, want %q", got, c.want)
+				}
+				if got := w.condition("p"); !strings.HasPrefix(got, c.said) {
+					t.Errorf("its policy says %q", got)
 				}
 			})
 		})

@@ -160,17 +160,55 @@ func (g *Controller) report(k types.NamespacedName, p *gatePolicy) {
 	}
 }
 
-// status are the status annotations of an object; empty ones are to go.
-func (g *Controller) status(o *gateObject, said opinion, pending bool, now time.Time) map[string]string {
+// status are the status annotations of an object; empty ones are to go. Only what a gate wrote is
+// taken away, and what another controller of the agent writes is left to it: the two would write
+// against each other without end.
+func (g *Controller) status(w *gateWatch, o *gateObject, said opinion, pending bool, now time.Time) map[string]string {
+	keys := w.ownStatus(o)
+	out := map[string]string{}
 	if len(said.anyField.Gates) == 0 {
-		return map[string]string{annotations.StatusPermitted: "", annotations.StatusBehavior: "", annotations.StatusConditions: ""}
+		for _, key := range keys {
+			if o.Annotations[annotations.StatusPermitted] != "" || o.Annotations[annotations.StatusGate] != "" {
+				out[key] = ""
+			}
+		}
+		return out
 	}
 	v := g.Stores.Gates.Ask(said.anyField).Verdict(now)
-	return map[string]string{
-		annotations.StatusPermitted:  fmt.Sprint(v.Permitted),
-		annotations.StatusBehavior:   status.Behavior(o.Annotations[annotations.StatusBehavior], v, g.Stores.Gates.Strategy(said.anyField, now), now),
-		annotations.StatusConditions: status.Conditions(o.Annotations[annotations.StatusConditions], changeConditions(v, pending), now),
+	for _, key := range keys {
+		switch key {
+		case annotations.StatusPermitted:
+			out[key] = fmt.Sprint(v.Permitted)
+		case annotations.StatusBehavior:
+			out[key] = status.Behavior(o.Annotations[key], v, g.Stores.Gates.Strategy(said.anyField, now), now)
+		case annotations.StatusConditions:
+			out[key] = status.Conditions(o.Annotations[key], changeConditions(v, pending), now)
+		}
 	}
+	return out
+}
+
+// ownStatus are the status annotations that gates write on an object, beside what they found of it.
+// The conditions of documents and nodes, and what follows from them, are others' to write.
+func (w *gateWatch) ownStatus(o *gateObject) []string {
+	switch {
+	case w.isDocument(o):
+		return nil
+	case w.key.Resource.GroupResource() == corev1.Resource("nodes"):
+		return []string{annotations.StatusPermitted}
+	}
+	return []string{annotations.StatusPermitted, annotations.StatusBehavior, annotations.StatusConditions}
+}
+
+// isDocument says whether an object is a document, or a record of the agent.
+func (w *gateWatch) isDocument(o *gateObject) bool {
+	return w.key.Resource.GroupResource() == corev1.Resource("configmaps") && o.Labels[annotations.LabelKind] != ""
+}
+
+// means says whether a rule means an object. Documents and records are not held, whatever a rule
+// says: another field in their data makes them invalid, among them the policy itself.
+func (w *gateWatch) means(e policy.GateEntry, o *gateObject) bool {
+	return e.Matches(o.Name, o.Labels) && !w.isDocument(o)
 }
 
 // pendingElsewhere says whether an object's controller would change something by what another

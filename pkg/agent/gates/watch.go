@@ -35,6 +35,8 @@ type gateObject struct {
 	metav1.ObjectMeta
 	fields  map[string]any
 	foreign bool // somebody else wrote what is in the knob's field
+	// controller is the object that made it, as people say it; empty: none did.
+	controller string
 	// tooMuch is why no more than its identity is kept, so that its gate does not work; empty: all is.
 	tooMuch string
 	weight  int // about how many bytes all of it takes
@@ -44,6 +46,9 @@ func slimGated(u *unstructured.Unstructured, k knob.Knob) *gateObject {
 	o := &gateObject{fields: knob.Pick(u.Object, append(k.Keep(), []string{"metadata", "namespace"})...), foreign: k.WrittenByOthers(u.Object, annotations.ManagerAgent)}
 	o.Name, o.Namespace, o.UID, o.ResourceVersion = u.GetName(), u.GetNamespace(), u.GetUID(), u.GetResourceVersion()
 	o.Labels, o.DeletionTimestamp = u.GetLabels(), u.GetDeletionTimestamp()
+	if c := metav1.GetControllerOfNoCopy(u); c != nil {
+		o.controller = c.Kind + "/" + c.Name
+	}
 	o.Annotations = map[string]string{}
 	all := u.GetAnnotations()
 	for _, key := range readOfGated() {
