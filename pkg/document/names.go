@@ -72,6 +72,15 @@ func NotNaming(s, meant string) string {
 	return fmt.Sprintf("%q cannot name %s: no name is . or .., or has / or %% in it", Cut(s, 100), meant)
 }
 
+// GroupVersion says whether s is spelt as the apiVersion of an object is: v1, or group/version.
+func GroupVersion(s string) bool {
+	group, version, grouped := strings.Cut(s, "/")
+	if !grouped {
+		return DNSLabel(s)
+	}
+	return group != "" && DNSLabel(version)
+}
+
 // isLabel says whether s is made of a to z, 0 to 9 and, between them, dashes. Every name in every
 // document is tested, which a regular expression would make the longest part of reading it.
 func isLabel(s string) bool {

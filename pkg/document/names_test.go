@@ -33,3 +33,16 @@ func TestAValueIsTooDeepFromSoManyLevelsOn(t *testing.T) {
 		}
 	}
 }
+
+func TestHowAnAPIVersionIsSpelt(t *testing.T) {
+	for _, s := range []string{"v1", "v1beta1", "apps/v1", "kustomize.toolkit.fluxcd.io/v1beta2"} {
+		if !GroupVersion(s) {
+			t.Errorf("%q is none", s)
+		}
+	}
+	for _, s := range []string{"", "/", "/v1", "apps/", "a/b/c", "__internal", "apps/__internal", "V1", "v1 "} {
+		if GroupVersion(s) {
+			t.Errorf("%q is one", s)
+		}
+	}
+}

@@ -131,6 +131,7 @@ func TestABoundIsWhereItSaysItIs(t *testing.T) {
 
 		{"objects of a group", planText("", each("", "apiVersion: apps/v1, kind: Deployment")), ""},
 		{"objects of a group that is none", planText("", each("", "apiVersion: a/b/c, kind: A")), p + `apiVersion: "a/b/c" is no apiVersion`},
+		{"objects of no version", planText("", each("", "apiVersion: apps/, kind: A")), p + `apiVersion: "apps/" is no apiVersion`},
 		{"objects of all namespaces", planText("", each("namespace: '*'")), ""},
 		{"objects of a namespace", planText("", each("namespace: shop")), ""},
 		{"objects of a namespace that an expression names", planText("", each("namespace: '${plan.namespace}'")), ""},
@@ -247,6 +248,7 @@ func TestWhatAWatchMayAskFor(t *testing.T) {
 		{"a kind of a group", watch("apiVersion: apps/v1, kind: Deployment, namespace: shop"), ""},
 		{"all namespaces", watch("apiVersion: v1, kind: ConfigMap, namespace: '*'"), ""},
 		{"no apiVersion", watch("kind: ConfigMap"), p + `.apiVersion: must be <group>/<version>, or v1; is ""`},
+		{"an apiVersion of no group", watch("apiVersion: /v1, kind: Secret"), p + `.apiVersion: must be <group>/<version>, or v1; is "/v1"`},
 		{"an apiVersion that is none", watch("apiVersion: a/b/c, kind: ConfigMap"), p + `.apiVersion: must be <group>/<version>, or v1; is "a/b/c"`},
 		{"no kind", watch("apiVersion: v1"), p + ".kind: is missing"},
 		{"a namespace that is none", watch("apiVersion: v1, kind: A, namespace: Shop"), p + `.namespace: "Shop" cannot name a namespace; "*" asks for all`},

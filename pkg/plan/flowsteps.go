@@ -80,7 +80,7 @@ func checkConcurrency(n int, at document.Reporter) {
 
 func checkForEach(p any, at document.Reporter) {
 	props := p.(*ForEachProperties)
-	if strings.Count(props.APIVersion, "/") > 1 {
+	if props.APIVersion != "" && !expr.IsTemplate(props.APIVersion) && !document.GroupVersion(props.APIVersion) {
 		at("apiVersion", "%q is no apiVersion; write it like apps/v1 or v1", document.Cut(props.APIVersion, 100))
 	}
 	if n := props.Namespace; n != "" && n != AllNamespaces && !document.DNSLabel(n) {

@@ -175,6 +175,7 @@ func TestParseRefuses(t *testing.T) {
 		{planText("target: {apiVersion: apps/v1, kind: Deployment}"), "spec.target.name: is missing; write it like orders"},
 		{planText("target: {apiVersion: v1, kind: ConfigMap, name: ../x}"), "spec.target.name: \"../x\" cannot name an object: no name is . or .., or has / or % in it"},
 		{planText("target: {apiVersion: v1, kind: ConfigMap, name: ..}"), "spec.target.name: \"..\" cannot name an object: no name is . or .., or has / or % in it"},
+		{planText("target: {apiVersion: /v1, kind: Secret, name: b}"), "spec.target.apiVersion: \"/v1\" is no apiVersion; write it like apps/v1 or v1"},
 		{planText("target: {apiVersion: a/b/c, kind: A, name: b}"), "spec.target.apiVersion: \"a/b/c\" is no apiVersion; write it like apps/v1 or v1"},
 		{planText("triggers: {labels: [a]}"), "spec.triggers.labels: need a target: they are labels on it"},
 		{planText("target: {apiVersion: v1, kind: A, name: b}\ntriggers: {labels: [a b]}"), "spec.triggers.labels[0]: \"a b\" is no key: write name or prefix.example.org/name, the name at most 63 letters, digits, '-', '_' and '.'"},

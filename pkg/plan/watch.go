@@ -74,7 +74,7 @@ func (w Watch) Keeps() bool {
 	return w.When != "" && (w.Asks(EventDelete) || strings.Contains(w.When, "oldObject"))
 }
 
-func (w Watch) secret() bool { return w.APIVersion == "v1" && w.Kind == "Secret" }
+func (w Watch) secret() bool { return w.APIVersion == "v1" && strings.EqualFold(w.Kind, "Secret") }
 
 // String is a rule as people say it: App in namespace shop.
 func (w Watch) String() string {
@@ -108,7 +108,7 @@ func (v *validator) watches(rules []Watch, mirrorPrefix string) {
 
 func (v *validator) watch(path string, w Watch) {
 	report := func(at, format string, args ...any) { v.Fault(path+"."+at, format, args...) }
-	if w.APIVersion == "" || strings.Count(w.APIVersion, "/") > 1 {
+	if !document.GroupVersion(w.APIVersion) {
 		report("apiVersion", "must be <group>/<version>, or v1; is %q", document.Cut(w.APIVersion, 100))
 	}
 	if w.Kind == "" {

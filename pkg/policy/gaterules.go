@@ -63,7 +63,7 @@ func (v *policyChecker) gate(path string, g GateRule) {
 	if g.isEvent() {
 		v.Fault(path+".kind", "an Event has no controller that could be paused: name what the controller works on")
 	}
-	if strings.Count(g.APIVersion, "/") > 1 {
+	if g.APIVersion != "" && !document.GroupVersion(g.APIVersion) {
 		v.Fault(path+".apiVersion", "%q is no apiVersion; write it like apps/v1", document.Cut(g.APIVersion, 100))
 	}
 	switch {
@@ -102,7 +102,7 @@ func (v *policyChecker) knob(path string, g GateRule) {
 	for _, f := range faults {
 		v.Fault(strings.TrimSuffix(path+"."+f.Field, "."), "%s", f.Message)
 	}
-	if len(faults) == 0 && g.APIVersion == "v1" && g.Kind == "Secret" && keepsSecrets(k.Path) {
+	if len(faults) == 0 && g.APIVersion == "v1" && strings.EqualFold(g.Kind, "Secret") && keepsSecrets(k.Path) {
 		v.Fault(path+".path", "holds what the Secret keeps, which would be written down in an annotation; of a Secret, a label or another annotation can be a knob")
 	}
 }

@@ -45,6 +45,9 @@ func (f Facts) CheckEarlier(r run.Run, j run.Journal) string {
 	case said(r.Spec.Target) != said(f.Plan.Spec.Target):
 		return fmt.Sprintf("run %s was about %s, and the plan now is about %s: a rollback does not change the target", r.Name, said(r.Spec.Target), said(f.Plan.Spec.Target))
 	}
+	if step := f.unasked(r); step != "" {
+		return fmt.Sprintf("the steps of the plan now ask for approval (%s), and those of run %s do not ask as they do: set requiresApproval: true on the plan, so that the rollback itself waits for an approval, or name a run that asks", step, r.Name)
+	}
 	return ""
 }
 

@@ -1,9 +1,11 @@
 package trigger_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
@@ -114,6 +116,25 @@ func TestWhichEarlierRunIsWanted(t *testing.T) {
 }
 
 func TestWhichRunsMayRunAgain(t *testing.T) {
+	const ask, change = "{name: ask, type: approval}", "{name: change, type: restart}"
+	steps := func(texts ...string) []plan.Step {
+		var out []plan.Step
+		if err := yaml.Unmarshal([]byte("["+strings.Join(texts, ", ")+"]"), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	asking := func(templates map[string]plan.TemplateSpec, then []plan.Step, now ...string) func(*run.Run, *run.Journal, *trigger.Facts) {
+		return func(r *run.Run, _ *run.Journal, f *trigger.Facts) {
+			f.Plan.Spec.Steps, f.Plan.Templates = steps(now...), templates
+			if r.Templates = map[string]plan.TemplateSpec{"careful": {Steps: steps(change)}}; then != nil {
+				r.Spec.Steps = then
+			}
+		}
+	}
+	unasked := func(step string) string {
+		return "the steps of the plan now ask for approval (step " + step + "), and those of run good do not ask as they do: set requiresApproval: true on the plan, so that the rollback itself waits for an approval, or name a run that asks"
+	}
 	target := &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "orders"}
 	for name, c := range map[string]struct {
 		edit func(r *run.Run, j *run.Journal, f *trigger.Facts)
@@ -137,6 +158,26 @@ func TestWhichRunsMayRunAgain(t *testing.T) {
 		},
 		"one of the same target": {func(r *run.Run, _ *run.Journal, f *trigger.Facts) {
 			r.Spec.Target, f.Plan.Spec.Target = target, new(*target)
+		}, ""},
+		"one without the approval that a step asks for": {asking(nil, nil, ask, change), unasked("ask")},
+		"one with the same approval":                    {asking(nil, steps(ask, `{name: change, type: webhook}`), ask, change, `{name: more, type: suspend}`), ""},
+		"one with an approval only on a condition":      {asking(nil, steps(`{name: ask, type: approval, if: "false"}`, change), ask, change), unasked("ask")},
+		"one that changes before it asks":               {asking(nil, steps(change, ask), ask, change), unasked("ask")},
+		"one with the approval in a step that is left out": {
+			asking(nil, steps(`{name: both, type: step-group, if: "false", properties: {steps: [`+ask+`]}}`), `{name: both, type: step-group, properties: {steps: [`+ask+`]}}`), unasked("both"),
+		},
+		"one with the approval beside what waits for it": {
+			asking(nil, steps(`{name: both, type: step-group, properties: {mode: parallel, steps: [`+ask+`, `+change+`]}}`), `{name: both, type: step-group, properties: {steps: [`+ask+`, `+change+`]}}`), unasked("both"),
+		},
+		"one with the approval in a group of now": {
+			asking(nil, steps(`{name: both, type: step-group, properties: {steps: [`+ask+`, `+change+`]}}`), `{name: both, type: step-group, properties: {steps: [`+ask+`, `+change+`]}}`), "",
+		},
+		"one without the approval of a template": {
+			asking(map[string]plan.TemplateSpec{"careful": {Steps: steps(ask, change)}}, steps(`{name: both, type: template/careful}`), `{name: both, type: template/careful}`), unasked("both"),
+		},
+		"one without an approval, of a plan that waits for one": {func(r *run.Run, j *run.Journal, f *trigger.Facts) {
+			asking(nil, nil, ask)(r, j, f)
+			f.Plan.Spec.RequiresApproval = true
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,6 +48,7 @@ type Plan struct {
 	Namespace, Name, UID string
 	CreatedAt, EditedAt  time.Time
 	Spec                 plan.Spec
+	Templates            map[string]plan.TemplateSpec // that its steps stand for
 	Faults               document.Faults
 	Intent               intent.Intent
 }

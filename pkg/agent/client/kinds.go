@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -52,7 +53,29 @@ func (m liveMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*met
 	return m.find(kind, versions, func() bool { return true })
 }
 
+// find takes a kind only as the API server spells it: client-go's mapper takes it in lower case
+// too, and any version for an empty or internal one, and what guards Secrets compares the names.
 func (m liveMapper) find(kind schema.GroupKind, versions []string, mayReset func() bool) (*meta.RESTMapping, error) {
+	found, err := m.lookUp(kind, versions, mayReset)
+	if err != nil {
+		return nil, err
+	}
+	if len(versions) > 0 && !slices.Contains(versions, found.GroupVersionKind.Version) {
+		return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
+	}
+	if kind.Kind != strings.ToLower(kind.Kind) {
+		return found, nil
+	}
+	switch spelt, err := m.KindFor(found.Resource); {
+	case err != nil:
+		return nil, err
+	case spelt.Kind != kind.Kind:
+		return nil, fmt.Errorf("it is spelt %s: %w", spelt.Kind, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions})
+	}
+	return found, nil
+}
+
+func (m liveMapper) lookUp(kind schema.GroupKind, versions []string, mayReset func() bool) (*meta.RESTMapping, error) {
 	found, err := m.ResettableRESTMapper.RESTMapping(kind, versions...)
 	if !meta.IsNoMatchError(err) {
 		return found, err

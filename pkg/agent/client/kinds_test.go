@@ -138,3 +138,38 @@ func accountsOf(t *testing.T, answer func(w http.ResponseWriter, path string)) *
 	}
 	return newImpersonator(config, http.DefaultTransport, kube, memory.NewMemCacheClient(kube.Discovery()), External{HTTP: func() *http.Client { return http.DefaultClient }}, time.Now)
 }
+
+// What keeps the data of Secrets compares kinds, so a kind in other letters or without a version
+// would get past it: client-go's mapper takes both.
+func TestAKindIsFoundAsTheAPIServerSpellsIt(t *testing.T) {
+	a := accountsOf(t, func(w http.ResponseWriter, path string) {
+		switch path {
+		case "/api":
+			fmt.Fprint(w, `{"kind":"APIVersions","versions":["v1"]}`)
+		case "/api/v1":
+			fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"secrets","singularName":"secret","namespaced":true,"kind":"Secret","verbs":["get"]},{"name":"lowers","singularName":"lower","namespaced":true,"kind":"lower","verbs":["get"]}]}`)
+		case "/apis":
+			fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{}`)
+		}
+	})
+	c, err := a.Clients(Account{Namespace: "shop", Name: "maint-runner"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"Secret", "lower"} {
+		if found, err := c.Mapper.RESTMapping(schema.GroupKind{Kind: kind}, "v1"); err != nil || found.GroupVersionKind != (schema.GroupVersionKind{Version: "v1", Kind: kind}) {
+			t.Errorf("%s: %v, %v", kind, found, err)
+		}
+	}
+	if found, err := a.Mapping(schema.GroupKind{Kind: "Secret"}); err != nil || found.Resource.Resource != "secrets" {
+		t.Errorf("of any version: %v, %v", found, err)
+	}
+	for _, spelt := range [][2]string{{"v1", "secret"}, {"v1", "SECRET"}, {"v1", "sEcret"}, {"v1", "secrets"}, {"v1", "Lower"}, {"", "Secret"}, {"/", "Secret"}, {"__internal", "Secret"}, {"V1", "Secret"}} {
+		if found, err := a.Resolve(spelt[0], spelt[1]); !meta.IsNoMatchError(err) || !UnknownKind(err) {
+			t.Errorf("%q: found %v, %v", spelt, found, err)
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
@@ -238,6 +239,7 @@ func (g *Controller) write(ctx context.Context, w *gateWatch, o *gateObject, v k
 		return "", err
 	}
 	after, err := w.client.Patch(ctx, o.Name, types.MergePatchType, body, client.PatchOptions())
+	err = executors.Unsaid(w.key.Resource.GroupResource(), err)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", nil // the watch will say so

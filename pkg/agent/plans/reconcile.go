@@ -145,6 +145,7 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 		NameOf: func(r run.Request) string { return annotations.RunName(k.Name, uid, r) },
 	}
 	f.Plan.Faults = append(slices.Clone(f.Plan.Faults), c.templateFaults(k.Namespace, known)...)
+	f.Plan.Templates = known.Templates
 	if len(f.Plan.Faults) == 0 {
 		f.Plan.Faults = c.connectorFaults(k.Namespace, known)
 	}

@@ -77,7 +77,7 @@ func (o *rollbackOptions) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := o.mayRunAgain(cm, spec, earlier); err != nil {
+	if err := o.mayRunAgain(ctx, k, cm, spec, earlier); err != nil {
 		return err
 	}
 	o.asOf = earlier.Run.Name
@@ -119,8 +119,8 @@ func (o *rollbackOptions) earlier(ctx context.Context, k *factory.Cluster, cm *c
 
 // mayRunAgain refuses what the agent would refuse, as far as that is known here: the agent also
 // checks its signature and its configuration.
-func (o *rollbackOptions) mayRunAgain(cm *corev1.ConfigMap, spec plan.Spec, earlier view.Run) error {
-	f := trigger.Facts{Plan: trigger.Plan{Name: cm.Name, UID: string(cm.UID), Spec: spec}}
+func (o *rollbackOptions) mayRunAgain(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, spec plan.Spec, earlier view.Run) error {
+	f := trigger.Facts{Plan: trigger.Plan{Name: cm.Name, UID: string(cm.UID), Spec: spec, Templates: source.TemplatesOf(ctx, o.Factory, k, cm.Namespace, spec)}}
 	if why := f.CheckEarlier(earlier.Run, earlier.Journal); why != "" {
 		return errors.New(why)
 	}

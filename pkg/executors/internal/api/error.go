@@ -66,12 +66,12 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Action, e.Err) }
 // Unwrap is the API server's answer.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Failed wraps an error with its action; nil stays nil.
+// Failed wraps an error with its action, of Secrets without the API server's text; nil stays nil.
 func Failed(a Action, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Error{Action: a, Err: err}
+	return &Error{Action: a, Err: executors.Unsaid(a.Resource.GroupResource(), err)}
 }
 
 // Refused is an error that already has the outcome of the step.

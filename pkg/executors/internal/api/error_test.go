@@ -246,3 +246,35 @@ func TestReadingASecret(t *testing.T) {
 		t.Errorf("%v %v", s, err)
 	}
 }
+
+// The API server repeats the whole object where a patch of it does not fit.
+func TestErrorsOfSecretsAreToldWithoutTheAPIServersText(t *testing.T) {
+	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
+	on := func(r schema.GroupVersionResource) api.Action {
+		return api.Action{Verb: "patch", Resource: r, Namespace: "ops", Name: "token"}
+	}
+	answer := func(code int32, reason metav1.StatusReason, message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
+	}
+	const hidden = " (the API server's text is not shown, as it may repeat what the Secret holds)"
+	for name, c := range map[string]struct {
+		err  error
+		of   schema.GroupVersionResource
+		want string
+	}{
+		"a patch that does not fit":   {answer(422, metav1.StatusReasonInvalid, `patch: Invalid value: "{"data":{"pw":"aHVzaA=="}}"`), secrets, `Invalid patch secrets "token" in namespace ops: Invalid` + hidden},
+		"a policy that refuses":       {answer(422, metav1.StatusReasonInvalid, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: aHVzaA=="), secrets, `Denied patch secrets "token" in namespace ops was denied to serviceaccount ops/maint-runner: Invalid` + hidden},
+		"an API server in trouble":    {answer(500, metav1.StatusReasonInternalError, "aHVzaA=="), secrets, `Unavailable the API server does not answer as it should: patch secrets "token" in namespace ops: InternalError` + hidden},
+		"no reason":                   {answer(400, "", "aHVzaA=="), secrets, `Invalid patch secrets "token" in namespace ops: status 400` + hidden},
+		"a conflict stays one":        {answer(409, metav1.StatusReasonConflict, "aHVzaA=="), secrets, `Conflict patch secrets "token" in namespace ops: somebody wrote it meanwhile; looking again`},
+		"of other kinds all is told":  {answer(422, metav1.StatusReasonInvalid, "spec.replicas: Invalid value: -1"), schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, `Invalid patch deployments.apps "token" in namespace ops: spec.replicas: Invalid value: -1`},
+		"Secrets of other API groups": {answer(422, metav1.StatusReasonInvalid, "spec.a: is wrong"), schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "secrets"}, `Invalid patch secrets.example.org "token" in namespace ops: spec.a: is wrong`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := api.Outcome(t.Context(), calling(), api.Failed(on(c.of), c.err))
+			if got := out.Reason + " " + out.Message; got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
