@@ -30,7 +30,7 @@ func NewCache(from *ListWatch, kindLabel string, keep cache.TransformFunc) *Cach
 	must(informer.SetTransform(keep))
 	return &Cache{
 		Informer: informer, From: from,
-		handled: handledVersions{label: kindLabel, seen: map[types.NamespacedName]handledObject{}, changes: map[string]uint64{}},
+		handled: handledVersions{label: kindLabel, in: map[string]*handledNamespace{}},
 	}
 }
 
@@ -61,16 +61,19 @@ func (c *Cache) Handle(saw, lost func(any)) {
 	c.Synced = heard.HasSynced
 }
 
-// ChangesBut grows with each object taken in, or gone, that is of none of some kinds.
-func (c *Cache) ChangesBut(kinds ...string) uint64 { return c.handled.changesBut(kinds) }
+// ChangedIn tells apart what was taken in of a namespace at two times, but for objects of some
+// kinds: it is another where one was taken in, or was gone, between them.
+func (c *Cache) ChangedIn(namespace string, but ...string) uint64 {
+	return c.handled.changedIn(namespace, but)
+}
 
 // Version is that of an object as the handler took it in; 0: it is not there.
 func (c *Cache) Version(k types.NamespacedName) uint64 { return c.handled.version(k) }
 
-// Shows says whether the handler has taken in all that is there, and nothing else of
-// its kinds.
-func (c *Cache) Shows(there map[types.NamespacedName]uint64, ours func(kind string) bool) bool {
-	return c.handled.shows(there, ours)
+// ShowsIn says whether the handler has taken in all that is there in a namespace, by name, and
+// nothing else of its kinds.
+func (c *Cache) ShowsIn(namespace string, there map[string]uint64, ours func(kind string) bool) bool {
+	return c.handled.shows(namespace, there, ours)
 }
 
 // handledVersions are the versions of objects that a handler has taken in: it runs
@@ -78,8 +81,14 @@ func (c *Cache) Shows(there map[types.NamespacedName]uint64, ours func(kind stri
 type handledVersions struct {
 	label   string // that tells an object's kind
 	mu      sync.Mutex
-	seen    map[types.NamespacedName]handledObject
-	changes map[string]uint64 // how often one was taken in, or was gone, by kind
+	in      map[string]*handledNamespace
+	changes uint64 // how often one was taken in, or was gone
+}
+
+// handledNamespace is one that has objects.
+type handledNamespace struct {
+	seen    map[string]handledObject // by name
+	changed map[string]uint64        // which of all changes was the last of a kind
 }
 
 type handledObject struct {
@@ -98,9 +107,18 @@ func (h *handledVersions) saw(o any) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	in := h.in[m.GetNamespace()]
+	if in == nil {
+		in = &handledNamespace{seen: map[string]handledObject{}, changed: map[string]uint64{}}
+		h.in[m.GetNamespace()] = in
+	}
+	h.changes++
+	if was, there := in.seen[m.GetName()]; there {
+		in.changed[was.kind.Value()] = h.changes
+	}
 	kind := h.kindOf(o)
-	h.seen[keyOf(m)] = handledObject{Version(m.GetResourceVersion()), unique.Make(kind)}
-	h.changes[kind]++
+	in.seen[m.GetName()] = handledObject{Version(m.GetResourceVersion()), unique.Make(kind)}
+	in.changed[kind] = h.changes
 }
 
 func (h *handledVersions) lost(o any) {
@@ -110,8 +128,18 @@ func (h *handledVersions) lost(o any) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.seen, keyOf(m))
-	h.changes[h.kindOf(o)]++
+	in := h.in[m.GetNamespace()]
+	if in == nil {
+		return
+	}
+	h.changes++
+	if was, there := in.seen[m.GetName()]; there {
+		in.changed[was.kind.Value()] = h.changes
+	}
+	delete(in.seen, m.GetName())
+	if len(in.seen) == 0 { // without objects it is as it was before the first
+		delete(h.in, m.GetNamespace())
+	}
 }
 
 func (h *handledVersions) kindOf(o any) string {
@@ -122,34 +150,46 @@ func (h *handledVersions) kindOf(o any) string {
 	return m.GetLabels()[h.label]
 }
 
-func (h *handledVersions) changesBut(kinds []string) uint64 {
+func (h *handledVersions) changedIn(namespace string, but []string) (last uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var n uint64
-	for of, times := range h.changes {
-		if !slices.Contains(kinds, of) {
-			n += times
+	if in := h.in[namespace]; in != nil {
+		for kind, at := range in.changed {
+			if !slices.Contains(but, kind) {
+				last = max(last, at)
+			}
 		}
 	}
-	return n
+	return last
 }
 
 func (h *handledVersions) version(k types.NamespacedName) uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.seen[k].version
+	return h.versionOf(k)
 }
 
-func (h *handledVersions) shows(there map[types.NamespacedName]uint64, ours func(kind string) bool) bool {
+func (h *handledVersions) versionOf(k types.NamespacedName) uint64 {
+	if in := h.in[k.Namespace]; in != nil {
+		return in.seen[k.Name].version
+	}
+	return 0
+}
+
+func (h *handledVersions) shows(namespace string, there map[string]uint64, ours func(kind string) bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for k, version := range there {
-		if h.seen[k].version < version {
+	for name, version := range there {
+		if h.versionOf(types.NamespacedName{Namespace: namespace, Name: name}) < version {
 			return false
 		}
 	}
-	for k, o := range h.seen {
-		if _, is := there[k]; !is && ours(o.kind.Value()) {
+	in := h.in[namespace]
+	if in == nil {
+		return true
+	}
+	for name, o := range in.seen {
+		if _, is := there[name]; !is && ours(o.kind.Value()) {
 			return false
 		}
 	}
@@ -167,13 +207,15 @@ func (h *handledVersions) behind(stored []any) bool {
 			continue
 		}
 		k := keyOf(m)
-		if there[k] = true; h.seen[k].version < Version(m.GetResourceVersion()) {
+		if there[k] = true; h.versionOf(k) < Version(m.GetResourceVersion()) {
 			return true
 		}
 	}
-	for k := range h.seen {
-		if !there[k] {
-			return true
+	for namespace, in := range h.in {
+		for name := range in.seen {
+			if !there[types.NamespacedName{Namespace: namespace, Name: name}] {
+				return true
+			}
 		}
 	}
 	return false
@@ -205,6 +247,27 @@ func (c *Cache) Reach(ctx context.Context, version uint64) error {
 		}
 	}
 	return nil
+}
+
+// Await returns when what the handler has taken in is as it is to be, or holds everything that was
+// written up to a version. A watch that shows nothing for as long as an echo takes is doubted. One
+// that is behind with what many write is not: it would have to wait for the list.
+func (c *Cache) Await(ctx context.Context, version uint64, echo time.Duration, shows func() bool) error {
+	for {
+		handed := c.From.Handed()
+		for end := time.Now().Add(echo); time.Now().Before(end); {
+			if shows() {
+				return nil
+			}
+			if !Sleep(ctx, PollInterval) {
+				return ctx.Err()
+			}
+		}
+		if c.From.handedUpTo() >= version && c.caughtUp(version) {
+			return nil
+		}
+		c.From.RelistUnless(handed)
+	}
 }
 
 // caughtUp says whether what was handed on has gone through. The version alone does

@@ -144,12 +144,15 @@ func TestAnObjectThatBecomesAnotherKindIsLostAsTheOne(t *testing.T) {
 	play(t, two, func(w *world) {
 		w.after(time.Second)
 		w.heard()
-		plans, others := w.ChangesBut("run"), w.ChangesBut("plan")
+		plans, others, policies := w.ChangedIn("shop", "run"), w.ChangedIn("shop", "plan"), w.ChangedIn("shop", "plan", "run")
 		w.api.Put(configMap("a", "policy", "1"))
 		w.after(time.Second)
 		w.expect("then", "lost plan a", "saw policy a")
-		if w.ChangesBut("run") == plans || w.ChangesBut("plan") == others || w.ChangesBut("policy") != plans+1 {
-			w.Errorf("changes but of runs %d, was %d; but of plans %d, was %d; but of policies %d", w.ChangesBut("run"), plans, w.ChangesBut("plan"), others, w.ChangesBut("policy"))
+		if w.ChangedIn("shop", "run") == plans || w.ChangedIn("shop", "plan") == others || w.ChangedIn("shop", "plan", "run") == policies || w.ChangedIn("shop", "policy", "run") == policies {
+			w.Error("a change is not told of the one kind and of the other")
+		}
+		if w.ChangedIn("shop", "plan", "policy") > others || w.ChangedIn("stage") != 0 {
+			w.Errorf("told of what has not changed: of runs %d, of another namespace %d", w.ChangedIn("shop", "plan", "policy"), w.ChangedIn("stage"))
 		}
 	})
 }
@@ -168,12 +171,15 @@ func TestABarrierIsReachedWhenAllIsTakenIn(t *testing.T) {
 			w.Errorf("it took %s", took)
 		}
 		a, c := types.NamespacedName{Namespace: "shop", Name: "a"}, types.NamespacedName{Namespace: "shop", Name: "c"}
-		there := map[types.NamespacedName]uint64{a: w.Version(a), c: w.Version(c)}
+		there := map[string]uint64{"a": w.Version(a), "c": w.Version(c)}
 		all, plans := func(string) bool { return true }, func(kind string) bool { return kind == "plan" }
-		newer := map[types.NamespacedName]uint64{a: w.Version(a) + 1, c: w.Version(c)}
-		less := map[types.NamespacedName]uint64{a: w.Version(a)}
-		if !w.Shows(there, all) || w.Shows(newer, all) || w.Shows(less, all) || !w.Shows(less, plans) || w.Version(types.NamespacedName{Namespace: "shop", Name: "b"}) != 0 {
-			w.Errorf("shows what is there: %t; something newer: %t; less: %t; less of another kind: %t", w.Shows(there, all), w.Shows(newer, all), w.Shows(less, all), w.Shows(less, plans))
+		newer, less := map[string]uint64{"a": w.Version(a) + 1, "c": w.Version(c)}, map[string]uint64{"a": w.Version(a)}
+		shows := func(there map[string]uint64, ours func(string) bool) bool { return w.ShowsIn("shop", there, ours) }
+		if !shows(there, all) || shows(newer, all) || shows(less, all) || !shows(less, plans) || w.Version(types.NamespacedName{Namespace: "shop", Name: "b"}) != 0 {
+			w.Errorf("shows what is there: %t; something newer: %t; less: %t; less of another kind: %t", shows(there, all), shows(newer, all), shows(less, all), shows(less, plans))
+		}
+		if !w.ShowsIn("stage", nil, all) || w.ShowsIn("stage", there, all) {
+			w.Error("it shows in one namespace what is in another")
 		}
 		ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 		defer cancel()

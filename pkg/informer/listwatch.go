@@ -11,12 +11,14 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
 )
 
 // How long a watch is asked for, and how long it may be silent before it is doubted.
@@ -54,10 +56,17 @@ type ListWatch struct {
 	Rewound func(was, is uint64)
 	Words   *Interner // keeps the values of the first of them; nil: such deletions are told without labels
 
-	mu      sync.Mutex
-	known   map[types.NamespacedName]knownObject // as handed on
-	version uint64                               // all that was written up to here has been handed on
-	signals signals
+	mu       sync.Mutex
+	known    map[types.NamespacedName]knownObject // as handed on
+	progress progress
+	signals  signals
+}
+
+// progress is how far what is handed on has come.
+type progress struct {
+	version uint64 // all that was written up to here has been handed on
+	handed  uint64 // how many events were
+	listing bool   // a list is under way
 }
 
 // signals tell those who wait for a list or a watch.
@@ -152,12 +161,37 @@ func (l *ListWatch) Relist() {
 	}
 }
 
+// Handed is how many events have been handed on.
+func (l *ListWatch) Handed() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.progress.handed
+}
+
+// RelistUnless has all listed anew where nothing has been handed on since so many events, and no
+// list is under way. It says whether it is so.
+func (l *ListWatch) RelistUnless(handed uint64) bool {
+	l.mu.Lock()
+	moves := l.progress.listing || l.progress.handed != handed
+	l.mu.Unlock()
+	if !moves {
+		l.Relist()
+	}
+	return !moves
+}
+
+func (l *ListWatch) nowListing(is bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.progress.listing = is
+}
+
 // at is the version up to which everything was handed on, and what is closed when it
 // has grown.
 func (l *ListWatch) at() (uint64, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.version, l.signals.moved
+	return l.progress.version, l.signals.moved
 }
 
 // latest is the version of everything, read live. What was handed on before it was asked for
@@ -242,8 +276,8 @@ func (l *ListWatch) answered(err error) {
 func (l *ListWatch) reached(version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := Version(version); n > l.version {
-		l.version = n
+	if n := Version(version); n > l.progress.version {
+		l.progress.version = n
 		close(l.signals.moved)
 		l.signals.moved = make(chan struct{})
 	}
@@ -272,7 +306,7 @@ var errRewound = errors.New("the API server's state is older than what was seen 
 func (l *ListWatch) handedUpTo() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.version
+	return l.progress.version
 }
 
 var errDoubted = errors.New("the watch is doubted") //nolint:gochecknoglobals // a sentinel for errors.Is
@@ -368,6 +402,9 @@ func (f *Failures) Count(err error) int {
 func (s *watchStream) hand(ctx context.Context, kind watch.EventType, o runtime.Object) error {
 	select {
 	case s.out <- watch.Event{Type: kind, Object: o}:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.progress.handed++
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -380,6 +417,8 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 	case <-s.signals.doubted:
 	default:
 	}
+	s.nowListing(true)
+	defer s.nowListing(false)
 	there, handed := map[types.NamespacedName]bool{}, s.handedUpTo()
 	for next, first := "", true; first || next != ""; first = false {
 		page, err := s.ListFunc(ctx, metav1.ListOptions{Limit: s.Page, Continue: next})
@@ -621,5 +660,23 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 		return false
 	case <-timer.C:
 		return true
+	}
+}
+
+// EachOf hands on the metadata of what is there now of a core resource, and says which version the
+// list has.
+func EachOf(ctx context.Context, client metadata.Interface, resource, namespace string, of metav1.ListOptions, see func(m *metav1.PartialObjectMetadata)) (uint64, error) {
+	from := client.Resource(corev1.SchemeGroupVersion.WithResource(resource)).Namespace(namespace)
+	for of.Limit = PageSize; ; {
+		page, err := from.List(ctx, of)
+		if err != nil {
+			return 0, err
+		}
+		for i := range page.Items {
+			see(&page.Items[i])
+		}
+		if of.Continue = page.Continue; of.Continue == "" {
+			return Version(page.ResourceVersion), nil
+		}
 	}
 }

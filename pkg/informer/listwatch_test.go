@@ -150,12 +150,54 @@ func TestACacheReachesWhatAWatchThatHangsDoesNotShow(t *testing.T) {
 			t.Errorf("the cache has %s, want %s", got, want)
 		}
 		if c.handled.version(types.NamespacedName{Namespace: "ns", Name: "a"}) == 0 || c.handled.version(types.NamespacedName{Namespace: "ns", Name: "b"}) != 0 || c.handled.version(types.NamespacedName{Namespace: "ns", Name: "c"}) != uint64(now) {
-			t.Errorf("the handler has not taken in what the cache has: %v", c.handled.seen)
+			t.Errorf("the handler has not taken in what the cache has: %v", c.handled.in["ns"])
 		}
 		if err := c.Reach(ctx, uint64(now)); err != nil || s.lists != 2 {
 			t.Errorf("%d lists, %v; what was reached is not listed again", s.lists, err)
 		}
 	})
+}
+
+// A watch that is behind with what others write is left to it: a list of all that they wrote would
+// only delay it. One that shows nothing is doubted.
+func TestAWatchThatIsBehindIsWaitedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		others bool
+		took   time.Duration
+		lists  int
+	}{
+		"it shows what others write": {true, 5 * time.Second, 1},
+		"it shows nothing":           {false, time.Second, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShelf()
+				s.put("a", "1")
+				cached := informed(t, s, time.Hour)
+				time.Sleep(time.Second)
+				s.set(func() { s.silent = true })
+				wanted := uint64(s.put("a", "2"))
+				if c.others {
+					go func() {
+						for i := range 10 {
+							time.Sleep(500 * time.Millisecond)
+							s.open[0].Modify(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "others", Name: "x", UID: "x", ResourceVersion: strconv.Itoa(100 + i)}})
+						}
+						s.open[0].Modify(s.maps["a"].DeepCopy())
+					}()
+				}
+				began := time.Now()
+				if err := cached.Await(t.Context(), 1000, time.Second, func() bool {
+					return cached.ShowsIn("ns", map[string]uint64{"a": wanted}, func(string) bool { return true })
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took < c.took || took > c.took+time.Second || s.lists != c.lists {
+					t.Errorf("it took %s and %d lists, want %s and %d", took, s.lists, c.took, c.lists)
+				}
+			})
+		})
+	}
 }
 
 // From the same version on the watch would come to the event that cannot be read again and

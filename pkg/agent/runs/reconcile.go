@@ -514,7 +514,7 @@ func (c *Controller) mayAct(ctx context.Context, l *store.CachedRun) (again time
 // now: then nothing would be written, and steps would begin from the older state.
 func (c *Controller) current(l *store.CachedRun) (*store.CachedRun, error) {
 	held := c.Stores.Runs.Get(l.Key())
-	if held != nil && held.Object != l.Object {
+	if held != nil && (held.Object.UID != l.Object.UID || held.Object.ResourceVersion != l.Object.ResourceVersion) {
 		return nil, queue.ErrConflict
 	}
 	return held, nil

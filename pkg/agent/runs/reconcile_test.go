@@ -815,6 +815,7 @@ func TestNothingIsDoneOnAStateThatARunHasMovedOnFrom(t *testing.T) {
 		held := w.agent.Stores.Runs.Filter(all)[0]
 		was := *w.agent.Stores.Runs.ReadWhole(held)
 		was.Object = was.Object.DeepCopy()
+		was.Object.ResourceVersion = "1"
 		was.Journal.Leader = "" // the one change since: nothing is left to be written
 		acts := len(w.story())
 		if _, err := w.agent.reconcileLive(w.Context(), &was); !errors.Is(err, queue.ErrConflict) || len(w.story()) != acts {

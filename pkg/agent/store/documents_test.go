@@ -36,8 +36,8 @@ func inWorld(t *testing.T, story func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, cluster: agenttest.New(t)}
 		w.cluster.Put(
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "maint-system"}},
-			documentOf(annotations.KindPlan, "shop", "nightly"), documentOf(annotations.KindPolicy, "shop", "hours"),
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "maint-system"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "stage"}},
+			documentOf(annotations.KindPlan, "shop", "nightly"), documentOf(annotations.KindPolicy, "shop", "hours"), documentOf(annotations.KindPolicy, "stage", "hours"),
 		)
 		conn, _ := w.cluster.Connect()
 		maps := agenttest.ConfigMaps(conn, annotations.LabelKind, Strip)
@@ -80,18 +80,25 @@ func TestADecisionIsMadeAnewWhereWhatItWasMadeOnHasChanged(t *testing.T) {
 		sure    bool
 		gone    bool // the plan
 	}{
-		"nothing changed":                           {changes: func(*world) {}, sure: true},
-		"nothing changed, and the watches hang":     {changes: func(*world) {}, hangs: true, sure: true},
-		"the plan was paused":                       {changes: func(w *world) { w.cluster.Annotate("shop", "nightly", annotations.Pause, "true") }},
-		"the plan was paused, and the watch hangs":  {changes: func(w *world) { w.cluster.Annotate("shop", "nightly", annotations.Pause, "true") }, hangs: true},
-		"the plan was deleted, and the watch hangs": {changes: func(w *world) { w.cluster.Delete("configmaps", "shop", "nightly") }, hangs: true, gone: true},
-		"a policy was edited":                       {changes: func(w *world) { w.cluster.Annotate("shop", "hours", annotations.Pause, "true") }},
-		"a policy was edited, and the watch hangs":  {changes: func(w *world) { w.cluster.Annotate("shop", "hours", annotations.Pause, "true") }, hangs: true},
-		"a policy was deleted, and the watch hangs": {changes: func(w *world) { w.cluster.Delete("configmaps", "shop", "hours") }, hangs: true},
-		"a policy was made, and the watch hangs":    {changes: func(w *world) { w.cluster.Put(documentOf(annotations.KindPolicy, "shop", "more")) }, hangs: true},
-		"the namespace was paused, and the watch hangs": {changes: func(w *world) {
-			w.cluster.Edit("namespaces", "", "shop", func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{annotations.Pause: "true"}) })
-		}, hangs: true},
+		"nothing changed":                                               {changes: func(*world) {}, sure: true},
+		"nothing changed, and the watches hang":                         {changes: func(*world) {}, hangs: true, sure: true},
+		"the plan was paused":                                           {changes: func(w *world) { w.cluster.Annotate("shop", "nightly", annotations.Pause, "true") }},
+		"the plan was paused, and the watch hangs":                      {changes: func(w *world) { w.cluster.Annotate("shop", "nightly", annotations.Pause, "true") }, hangs: true},
+		"the plan was deleted, and the watch hangs":                     {changes: func(w *world) { w.cluster.Delete("configmaps", "shop", "nightly") }, hangs: true, gone: true},
+		"a policy was edited":                                           {changes: func(w *world) { w.cluster.Annotate("shop", "hours", annotations.Pause, "true") }},
+		"a policy was edited, and the watch hangs":                      {changes: func(w *world) { w.cluster.Annotate("shop", "hours", annotations.Pause, "true") }, hangs: true},
+		"a policy was deleted, and the watch hangs":                     {changes: func(w *world) { w.cluster.Delete("configmaps", "shop", "hours") }, hangs: true},
+		"a policy was made, and the watch hangs":                        {changes: func(w *world) { w.cluster.Put(documentOf(annotations.KindPolicy, "shop", "more")) }, hangs: true},
+		"the namespace was paused, and the watch hangs":                 {changes: func(w *world) { w.paused("shop") }, hangs: true},
+		"a policy for all was made, and the watch hangs":                {changes: func(w *world) { w.cluster.Put(documentOf(annotations.KindPolicy, "maint-system", "all")) }, hangs: true},
+		"a template for all was made":                                   {changes: func(w *world) { w.cluster.Put(documentOf(annotations.KindStepTemplate, "maint-system", "all")) }},
+		"a policy became a plan":                                        {changes: func(w *world) { w.cluster.Put(documentOf(annotations.KindPlan, "shop", "hours")) }},
+		"a policy of another namespace was made":                        {changes: func(w *world) { w.cluster.Put(documentOf(annotations.KindPolicy, "stage", "more")) }, sure: true},
+		"a policy of another namespace was made, and the watch hangs":   {changes: func(w *world) { w.cluster.Put(documentOf(annotations.KindPolicy, "stage", "more")) }, hangs: true, sure: true},
+		"a policy of another namespace was edited, and the watch hangs": {changes: func(w *world) { w.cluster.Annotate("stage", "hours", annotations.Pause, "true") }, hangs: true, sure: true},
+		"a policy of another namespace was deleted":                     {changes: func(w *world) { w.cluster.Delete("configmaps", "stage", "hours") }, sure: true},
+		"another namespace was paused":                                  {changes: func(w *world) { w.paused("stage") }, sure: true},
+		"another namespace was paused, and the watch hangs":             {changes: func(w *world) { w.paused("stage") }, hangs: true, sure: true},
 	} {
 		for what, backlog := range map[string]int{"": 0, ", and many wait": 100} {
 			t.Run(name+what, func(t *testing.T) {
@@ -106,8 +113,12 @@ func TestADecisionIsMadeAnewWhereWhatItWasMadeOnHasChanged(t *testing.T) {
 					if !c.hangs {
 						synctest.Wait()
 					}
+					began := time.Now()
 					if got := w.sure(on); got != c.sure {
 						t.Errorf("sure: %t, want %t", got, c.sure)
+					}
+					if took := time.Since(began); took > 0 && c.sure {
+						t.Errorf("it took %s, and nothing was to be waited for", took)
 					}
 					if gone := w.docs.Plan(pk()) == nil; gone != c.gone {
 						t.Errorf("the plan is gone: %t, want %t", gone, c.gone)
@@ -123,22 +134,25 @@ func TestADecisionIsMadeAnewWhereWhatItWasMadeOnHasChanged(t *testing.T) {
 }
 
 // A HibernatePlan is confirmed as a plan is, with all that gates it. What agents say on other
-// HibernatePlans, of which many fall asleep together, gates nothing.
+// HibernatePlans, of which many fall asleep together, gates nothing. Nodes are gated by what stands in
+// the agent's namespace alone.
 func TestASleepBeginsOnWhatStandsInTheCluster(t *testing.T) {
 	nights := types.NamespacedName{Namespace: "shop", Name: "nights"}
 	for name, c := range map[string]struct {
 		changes func(w *world)
 		sure    bool
 		plan    string // its strategy, as it is seen then
+		nodes   bool   // what gates nodes is as it was
 	}{
-		"nothing changed": {changes: func(*world) {}, sure: true},
+		"nothing changed": {changes: func(*world) {}, sure: true, nodes: true},
 		"another one says something": {changes: func(w *world) {
 			w.cluster.Annotate("shop", "others", annotations.StatusPhase, "Active")
 			synctest.Wait()
-		}, sure: true},
-		"its own stanza changed":      {changes: func(w *world) { w.cluster.Annotate("shop", "nights", annotations.ChangeStrategy, "Restrictive") }, plan: "Restrictive"},
-		"a policy was edited":         {changes: func(w *world) { w.cluster.Annotate("shop", "hours", annotations.Pause, "true") }},
-		"the namespace was paused":    {changes: func(w *world) { w.paused("shop") }},
+		}, sure: true, nodes: true},
+		"its own stanza changed":      {changes: func(w *world) { w.cluster.Annotate("shop", "nights", annotations.ChangeStrategy, "Restrictive") }, plan: "Restrictive", nodes: true},
+		"a policy was edited":         {changes: func(w *world) { w.cluster.Annotate("shop", "hours", annotations.Pause, "true") }, nodes: true},
+		"the namespace was paused":    {changes: func(w *world) { w.paused("shop") }, nodes: true},
+		"a policy for all was made":   {changes: func(w *world) { w.cluster.Put(documentOf(annotations.KindPolicy, "maint-system", "all")) }},
 		"the whole cluster is paused": {changes: func(w *world) { w.paused("maint-system") }},
 	} {
 		for what, hangs := range map[string]bool{"": false, ", and the watches hang": true} {
@@ -156,8 +170,8 @@ func TestASleepBeginsOnWhatStandsInTheCluster(t *testing.T) {
 					if sure := err == nil; sure != c.sure || !sure && !errors.Is(err, queue.ErrConflict) {
 						t.Errorf("sure: %t, want %t: %v", sure, c.sure, err)
 					}
-					if err, own := gates(w.Context()), c.plan != ""; (err == nil) != (c.sure || own) {
-						t.Errorf("of the gates alone: %v", err)
+					if err := gates(w.Context()); (err == nil) != c.nodes {
+						t.Errorf("of what gates nodes: %v", err)
 					}
 					if got := w.docs.HibernatePlan(nights).Annotations[annotations.ChangeStrategy]; got != c.plan {
 						t.Errorf("its strategy is seen as %q, want %q", got, c.plan)
@@ -264,7 +278,7 @@ func TestWhatDocumentsThereAre(t *testing.T) {
 		if got := w.docs.Template("shop", "call"); got == nil || got.Spec.Description != "of shop" {
 			t.Errorf("the namespace's own template is %+v", got)
 		}
-		if len(w.docs.All()) != 4 || w.docs.Any(types.NamespacedName{Namespace: "shop", Name: "hours"}) == nil || w.docs.Any(types.NamespacedName{Namespace: "shop", Name: "none"}) != nil {
+		if len(w.docs.All()) != 5 || w.docs.Any(types.NamespacedName{Namespace: "shop", Name: "hours"}) == nil || w.docs.Any(types.NamespacedName{Namespace: "shop", Name: "none"}) != nil {
 			t.Errorf("%d documents", len(w.docs.All()))
 		}
 		if w.docs.Plan(types.NamespacedName{Namespace: "shop", Name: "hours"}) != nil {

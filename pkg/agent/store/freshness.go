@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
@@ -45,54 +44,21 @@ const (
 type freshness struct {
 	config FreshConfig
 	docs   *Documents
-	gates  sharedCheck // policies, calendars, templates, the agent's configuration
-	above  sharedCheck // namespaces
-	all    sharedCheck // plans, where many wait
+	all    *informer.SharedCheck // plans, where many wait
 
-	found atomic.Int64 // grows whenever what gates plans was found to be old, and again when it is no more
-
-	mu    sync.Mutex
-	plans map[types.NamespacedName]time.Time         // when each was last looked at
-	newer map[types.NamespacedName]*corev1.ConfigMap // plans as they were read, until the watch shows that
-	gone  map[types.NamespacedName]string            // uids of plans that are no longer there, until the watch shows that
+	mu      sync.Mutex
+	in      map[string]*namespaceCheck                 // by namespace
+	cleared uint64                                     // what their counts begin with
+	plans   map[types.NamespacedName]time.Time         // when each was last looked at
+	newer   map[types.NamespacedName]*corev1.ConfigMap // plans as they were read, until the watch shows that
+	gone    map[types.NamespacedName]string            // uids of plans that are no longer there, until the watch shows that
 }
 
-// sharedCheck is a look whose answer serves everybody who needs one at that time.
-type sharedCheck struct {
-	turn chan struct{} // whoever looks holds its one place
-
-	mu sync.Mutex
-	at time.Time // when the last one began
-}
-
-func newSharedCheck() sharedCheck { return sharedCheck{turn: make(chan struct{}, 1)} }
-
-// do looks where nobody has just now. Whoever comes meanwhile waits for that look, and no longer
-// than its ctx.
-func (s *sharedCheck) do(ctx context.Context, now func() time.Time, look func() error) error {
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-s.turn }()
-	began := now()
-	if s.recent(began) {
-		return nil
-	}
-	if err := look(); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.at = began
-	return nil
-}
-
-func (s *sharedCheck) recent(now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return now.Sub(s.at).Abs() < freshTTL
+// namespaceCheck is the look at what gates the plans of a namespace: what it says itself, and the
+// policies, calendars, templates, connectors and configuration in it.
+type namespaceCheck struct {
+	*informer.SharedCheck
+	found atomic.Uint64 // grows whenever something of it was found to be old, and again when it is no more
 }
 
 // FreshConfig is what is needed to look live.
@@ -107,7 +73,7 @@ type FreshConfig struct {
 }
 
 func newFreshness(d *Documents, c FreshConfig) *freshness {
-	return &freshness{config: c, docs: d, gates: newSharedCheck(), above: newSharedCheck(), all: newSharedCheck(), plans: map[types.NamespacedName]time.Time{}, newer: map[types.NamespacedName]*corev1.ConfigMap{}, gone: map[types.NamespacedName]string{}}
+	return &freshness{config: c, docs: d, all: informer.NewSharedCheck(), in: map[string]*namespaceCheck{}, plans: map[types.NamespacedName]time.Time{}, newer: map[types.NamespacedName]*corev1.ConfigMap{}, gone: map[types.NamespacedName]string{}}
 }
 
 // document is a plan as it was read live, where that is newer than what the cache has.
@@ -140,25 +106,60 @@ func (f *freshness) forget(k types.NamespacedName) {
 	delete(f.plans, k)
 }
 
+// namespacesFor are those whose documents may gate a plan: its own, and the agent's. What others
+// write into theirs neither delays it nor has it decided anew.
+func (f *freshness) namespacesFor(k types.NamespacedName) []string {
+	switch own := f.config.Namespace; {
+	case f.config.WatchNamespace != "":
+		return []string{f.config.WatchNamespace}
+	case k.Namespace == "" || k.Namespace == own:
+		return []string{own}
+	default:
+		return []string{own, k.Namespace}
+	}
+}
+
+func (f *freshness) check(namespace string) *namespaceCheck {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.in[namespace]
+	if c == nil {
+		if len(f.in) > 20_000 { // bounded by forgetting; what was decided on them is decided anew
+			clear(f.in)
+			f.cleared += 1 << 32
+		}
+		c = &namespaceCheck{SharedCheck: informer.NewSharedCheck()}
+		c.found.Store(f.cleared)
+		f.in[namespace] = c
+	}
+	return c
+}
+
 // recent says whether a plan and what gates it have been looked at live just now.
 func (f *freshness) recent(k types.NamespacedName, now time.Time) bool {
 	f.mu.Lock()
 	at := f.plans[k]
 	f.mu.Unlock()
-	return (k.Name == "" || now.Sub(at).Abs() < freshTTL) && f.gates.recent(now) && (f.config.WatchNamespace != "" || f.above.recent(now))
+	return (k.Name == "" || now.Sub(at).Abs() < freshTTL) &&
+		!slices.ContainsFunc(f.namespacesFor(k), func(in string) bool { return !f.check(in).Recent(now, freshTTL) })
 }
 
 // Basis is what a decision over a plan was made on.
 type Basis struct {
-	found   int64  // how often what gates plans had been found to be old
-	taken   uint64 // how often something of what gates plans was taken in
+	// Of each namespace that may gate it: how often something was found to be old, which change was
+	// taken in last, and its own version.
+	gates   [2]struct{ found, taken, namespace uint64 }
 	version uint64 // of the plan
 }
 
 // Basis is to be taken before the caches are read. An empty name is for what begins without a
-// plan: it rests on policies and pauses alone.
-func (d *Documents) Basis(k types.NamespacedName) Basis {
-	b := Basis{found: d.fresh.found.Load(), taken: d.cache.ChangesBut(annotations.KindPlan, annotations.KindHibernatePlan) + d.namespaces.ChangesBut()}
+// plan: it rests on the policies and pauses of the agent's namespace alone.
+func (d *Documents) Basis(k types.NamespacedName) (b Basis) {
+	for i, in := range d.fresh.namespacesFor(k) {
+		of := &b.gates[i]
+		of.found, of.namespace = d.fresh.check(in).found.Load(), d.namespaces.Version(types.NamespacedName{Name: in})
+		of.taken = d.cache.ChangedIn(in, annotations.KindPlan, annotations.KindHibernatePlan)
+	}
 	if cm := d.newest(k); cm != nil {
 		b.version = informer.VersionOf(cm)
 	}
@@ -197,12 +198,10 @@ func (d *Documents) GateCheck() func(context.Context) error {
 
 // confirm looks live at a plan and at all that gates it.
 func (f *freshness) confirm(ctx context.Context, k types.NamespacedName) error {
-	if err := f.gates.do(ctx, f.config.Now, func() error { return f.confirmGates(ctx) }); err != nil {
-		return fmt.Errorf("look whether the policies are as they were seen: %w", err)
-	}
-	if f.config.WatchNamespace == "" {
-		if err := f.above.do(ctx, f.config.Now, func() error { return f.confirmNamespaces(ctx) }); err != nil {
-			return fmt.Errorf("look whether the namespaces are as they were seen: %w", err)
+	for _, in := range f.namespacesFor(k) {
+		c := f.check(in)
+		if err := c.Do(ctx, f.config.Now, freshTTL, func() error { return f.confirmNamespace(ctx, in, c) }); err != nil {
+			return err
 		}
 	}
 	if k.Name == "" {
@@ -210,7 +209,7 @@ func (f *freshness) confirm(ctx context.Context, k types.NamespacedName) error {
 	}
 	if f.config.Backlog() > manyWaiting && f.docs.Plan(k) != nil {
 		if n := f.config.Plans(); n <= fewPlans && f.config.Backlog() > n/20 {
-			if err := f.all.do(ctx, f.config.Now, func() error { return f.confirmPlans(ctx) }); err != nil {
+			if err := f.all.Do(ctx, f.config.Now, freshTTL, func() error { return f.confirmPlans(ctx) }); err != nil {
 				return fmt.Errorf("look whether the plans are as they were seen: %w", err)
 			}
 		}
@@ -246,21 +245,22 @@ func (f *freshness) confirmPlan(ctx context.Context, k types.NamespacedName) err
 	case !there && have != nil:
 		f.gone[k] = string(have.UID)
 		delete(f.newer, k)
-		f.doubtUnless(func() bool { return f.docs.cache.Version(k) == 0 })
+		f.doubtUnless(func() bool { now := f.docs.Any(k); return now == nil || now.UID != have.UID })
 	case there && (have == nil || informer.VersionOf(live) > informer.VersionOf(have)):
 		_, err = Strip(live)
 		f.newer[k] = live
-		f.doubtUnless(func() bool { return f.docs.cache.Version(k) >= informer.VersionOf(live) })
+		f.doubtUnless(func() bool { return f.docs.newest(k) != live })
 		return err
 	}
 	return nil // a plan that is gone is an answer, too
 }
 
-// doubtUnless doubts the watch of documents that does not show soon what was read live.
+// doubtUnless doubts the watch of documents where it shows nothing, and not soon what was read live.
 func (f *freshness) doubtUnless(shown func() bool) {
+	handed := f.docs.cache.From.Handed()
 	time.AfterFunc(echo, func() {
-		if !shown() {
-			f.docs.cache.From.Relist()
+		if !shown() && !f.docs.cache.From.RelistUnless(handed) {
+			f.doubtUnless(shown)
 		}
 	})
 }
@@ -269,10 +269,8 @@ func (f *freshness) doubtUnless(shown func() bool) {
 // one by one.
 func (f *freshness) confirmPlans(ctx context.Context) error {
 	began := f.config.Now()
-	return f.eachOf(ctx, "configmaps", f.config.WatchNamespace, annotations.LabelKind+"="+annotations.KindPlan, func(m *metav1.PartialObjectMetadata, _ uint64) {
-		if m == nil {
-			return
-		}
+	of := metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindPlan}
+	_, err := informer.EachOf(ctx, f.config.Meta, "configmaps", f.config.WatchNamespace, of, func(m *metav1.PartialObjectMetadata) {
 		k := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 		have := f.docs.Plan(k)
 		if have == nil || informer.VersionOf(have) < informer.Version(m.ResourceVersion) {
@@ -282,63 +280,41 @@ func (f *freshness) confirmPlans(ctx context.Context) error {
 		defer f.mu.Unlock()
 		f.plans[k] = began
 	})
+	return err
 }
 
-// confirmGates makes sure of policies, calendars, templates and the configuration.
-func (f *freshness) confirmGates(ctx context.Context) error {
+// confirmNamespace makes sure of the policies, calendars, templates, connectors and configuration in
+// a namespace, and of the pause and the stanza on it.
+func (f *freshness) confirmNamespace(ctx context.Context, in string, c *namespaceCheck) error {
 	kinds := []string{annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindConnector, annotations.KindGate, annotations.KindAgentConfig}
-	selector := annotations.LabelKind + " in (" + strings.Join(kinds, ",") + ")"
-	return f.confirmCache(ctx, f.docs.cache, "configmaps", f.config.WatchNamespace, selector, func(kind string) bool { return slices.Contains(kinds, kind) })
-}
-
-// confirmNamespaces makes sure of the pauses and stanzas on namespaces.
-func (f *freshness) confirmNamespaces(ctx context.Context) error {
-	return f.confirmCache(ctx, f.docs.namespaces, "namespaces", "", "", func(string) bool { return true })
+	of := metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + strings.Join(kinds, ",") + ")"}
+	if err := f.confirmCache(ctx, f.docs.cache, c, "configmaps", in, of, func(there map[string]uint64) bool {
+		return f.docs.cache.ShowsIn(in, there, func(kind string) bool { return slices.Contains(kinds, kind) })
+	}); err != nil {
+		return fmt.Errorf("look whether the policies are as they were seen: %w", err)
+	}
+	if f.config.WatchNamespace != "" {
+		return nil
+	}
+	of = metav1.ListOptions{FieldSelector: metav1.ObjectNameField + "=" + in}
+	if err := f.confirmCache(ctx, f.docs.namespaces, c, "namespaces", "", of, func(there map[string]uint64) bool {
+		version := f.docs.namespaces.Version(types.NamespacedName{Name: in})
+		return version >= there[in] && (version == 0 || there[in] != 0)
+	}); err != nil {
+		return fmt.Errorf("look whether the namespaces are as they were seen: %w", err)
+	}
+	return nil
 }
 
 // confirmCache compares what is there with what the handler of a cache has taken in,
-// and waits until that is no older: for the watch as long as an echo takes, then for a
-// list.
-func (f *freshness) confirmCache(ctx context.Context, c *informer.Cache, resource, namespace, selector string, ours func(kind string) bool) error {
-	there, version := map[types.NamespacedName]uint64{}, uint64(0)
-	err := f.eachOf(ctx, resource, namespace, selector, func(m *metav1.PartialObjectMetadata, list uint64) {
-		version = list
-		if m != nil {
-			there[types.NamespacedName{Namespace: m.Namespace, Name: m.Name}] = informer.Version(m.ResourceVersion)
-		}
-	})
-	if err != nil || c.Shows(there, ours) {
+// and waits until that is no older.
+func (f *freshness) confirmCache(ctx context.Context, cache *informer.Cache, c *namespaceCheck, resource, namespace string, of metav1.ListOptions, shows func(there map[string]uint64) bool) error {
+	there := map[string]uint64{}
+	version, err := informer.EachOf(ctx, f.config.Meta, resource, namespace, of, func(m *metav1.PartialObjectMetadata) { there[m.Name] = informer.Version(m.ResourceVersion) })
+	if err != nil || shows(there) {
 		return err
 	}
-	f.found.Add(1)
-	defer f.found.Add(1) // who decided while it was not yet taken in decides anew, too
-	for end := f.config.Now().Add(echo); f.config.Now().Before(end); {
-		if !informer.Sleep(ctx, informer.PollInterval) {
-			return ctx.Err()
-		}
-		if c.Shows(there, ours) {
-			return nil
-		}
-	}
-	return c.Reach(ctx, version)
-}
-
-// eachOf hands on the metadata of what is there now, and the version of the list; at
-// the end once without an object.
-func (f *freshness) eachOf(ctx context.Context, resource, namespace, selector string, see func(m *metav1.PartialObjectMetadata, list uint64)) error {
-	from := f.config.Meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace)
-	options := metav1.ListOptions{LabelSelector: selector, Limit: informer.PageSize}
-	for {
-		page, err := from.List(ctx, options)
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			see(&page.Items[i], informer.Version(page.ResourceVersion))
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			see(nil, informer.Version(page.ResourceVersion))
-			return nil
-		}
-	}
+	c.found.Add(1)
+	defer c.found.Add(1) // who decided while it was not yet taken in decides anew, too
+	return cache.Await(ctx, version, echo, func() bool { return shows(there) })
 }

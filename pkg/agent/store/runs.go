@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -204,6 +205,9 @@ func NewRuns(signed *keys.Store) *Runs {
 func (r *Runs) Observe(cm *corev1.ConfigMap) bool {
 	r.mu.Lock()
 	news := r.news(cm)
+	if !news {
+		r.echoed(cm)
+	}
 	r.mu.Unlock()
 	if !news || !r.take(cm, func() bool { return r.news(cm) }) {
 		return false
@@ -212,6 +216,23 @@ func (r *Runs) Observe(cm *corev1.ConfigMap) bool {
 		r.Recheck(keyOf(cm))
 	}
 	return true
+}
+
+// echoed takes the object that a watch shows in the place of the one that we wrote, where they say
+// the same: the watch keeps it, and so the texts of a run are in memory once.
+func (r *Runs) echoed(cm *corev1.ConfigMap) {
+	k := keyOf(cm)
+	have := r.byKey[k]
+	if have == nil || have.Object == cm || informer.VersionOf(have.Object) != informer.VersionOf(cm) || !maps.Equal(have.Object.Data, cm.Data) {
+		return
+	}
+	live := *have
+	live.Object, r.byKey[k] = cm, &live
+	if kept, is := r.parsed.Get(k); is && kept.Object == have.Object {
+		whole := *kept
+		whole.Object = cm
+		r.parsed.Keep(k, whole.weight(), &whole)
+	}
 }
 
 // Recheck reads a run again: what counts as signed may be another. One that has moved on

@@ -60,6 +60,41 @@ func TestTheWatchsEchoOfAnOlderStateIsNoNews(t *testing.T) {
 	}
 }
 
+// The watch keeps what it shows: a run whose text we hold beside that would be in memory twice.
+func TestARunThatWeWroteIsHeldAsTheWatchShowsIt(t *testing.T) {
+	written := runObject(t, 5, run.Running)
+	for name, c := range map[string]struct {
+		shown *corev1.ConfigMap
+		taken bool
+	}{
+		"the state that we wrote": {runObject(t, 5, run.Running), true},
+		"an older state":          {runObject(t, 4, run.Running), false},
+		"another text":            {runObject(t, 5, run.Pending), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rs := NewRuns(agenttest.Keys())
+			l := &CachedRun{Object: written}
+			if l.Run, l.Journal, l.Broken = rs.Read(written); l.Broken != nil {
+				t.Fatal(l.Broken)
+			}
+			rs.Put(l)
+			if rs.Observe(c.shown) {
+				t.Error("it was news")
+			}
+			want := written
+			if c.taken {
+				want = c.shown
+			}
+			if got := rs.Live(runKey()); got.Object != want || got.Journal.Phase != run.Running {
+				t.Errorf("version %s is held, in phase %s", got.Object.ResourceVersion, got.Journal.Phase)
+			}
+			if got := rs.Get(runKey()); got.Object != want || l.Object != written {
+				t.Errorf("version %s is read, and version %s by who had it before", got.Object.ResourceVersion, l.Object.ResourceVersion)
+			}
+		})
+	}
+}
+
 // The watch shows an older state at the very moment at which we end the run.
 func TestARunThatEndsWhileAnEchoIsReadStaysEnded(t *testing.T) {
 	k, before, echo := runKey(), runObject(t, 5, run.Running), runObject(t, 7, run.Running)
