@@ -29,6 +29,7 @@ func (a *Agent) keyChanged() {
 		a.rereadEmptied(a.caches.restores, o)
 	}
 	a.controllers.hibernation.KeyChanged()
+	a.enqueueDocuments() // a ledger that counts no more is made anew now: made when a slot is due, it would not have that slot
 	a.enqueueGated(a.options.Namespace)
 	a.enqueuePlan(types.NamespacedName{Namespace: a.options.Namespace, Name: annotations.AgentConfigName})
 }
