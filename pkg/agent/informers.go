@@ -295,7 +295,7 @@ const backlog = 50
 // startEvents begins to send Events; the function returned ends it after what is
 // queued was sent.
 func (a *Agent) startEvents() func() {
-	a.events.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.conn.Kube.CoreV1().Events("")})
+	a.events.broadcaster.StartRecordingToSink(a.events.recorder.Sink(&typedcorev1.EventSinkImpl{Interface: a.conn.Kube.CoreV1().Events("")}))
 	go a.events.recorder.Run(func() bool { return a.queues.plans.Len()+a.queues.runs.Len() > backlog })
 	return func() {
 		a.events.recorder.Stop()
