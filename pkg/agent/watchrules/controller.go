@@ -161,15 +161,15 @@ func (r *Controller) Observe(ctx context.Context, cm *corev1.ConfigMap, known *s
 		id := plan.RuleID(rule, known.Spec.MirrorPrefix)
 		f.Unwatched = cmp.Or(f.Unwatched, wp.rules[id].trouble, wp.unseen(rule, id))
 	}
-	r.tellFailures(cm, wp, f.Now)
+	r.recordFailures(cm, wp, f.Now)
 	return nil
 }
 
 // failurePause is how often a rule is said to fail: each change of what it watches may have it do so.
 const failurePause = time.Minute
 
-// tellFailures says of each rule that its condition fails, and for how many changes that was not said.
-func (r *Controller) tellFailures(cm *corev1.ConfigMap, wp *subscription, now time.Time) {
+// recordFailures sends an Event of each rule that its condition fails, and for how many changes that was not said.
+func (r *Controller) recordFailures(cm *corev1.ConfigMap, wp *subscription, now time.Time) {
 	for _, failure := range wp.tracker.Failures() {
 		o := wp.rules[failure.Rule]
 		if o == nil { // it is gone since
