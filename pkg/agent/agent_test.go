@@ -42,6 +42,15 @@ func (w *world) runsOf(name string) []string {
 	return out
 }
 
+// said says whether there is an Event with a reason, and with a message, if one is given.
+func (w *world) said(reason string, message ...string) bool {
+	return slices.ContainsFunc(w.Names("events"), func(at string) bool {
+		namespace, name, _ := strings.Cut(at, "/")
+		e := w.Get("events", namespace, name).Object
+		return e["reason"] == reason && (len(message) == 0 || e["message"] == message[0])
+	})
+}
+
 // condition is "Status Reason" of a document's condition; empty: it has none.
 func (w *world) condition(namespace, name, kind string) string {
 	w.Helper()
@@ -280,6 +289,45 @@ func TestARunCountsOnceItsKeyIsBack(t *testing.T) {
 	})
 }
 
+// Another key has ledgers made anew at once, and not when the next slot is due, which would be lost then; what is
+// left alone from then on is said at once, too.
+func TestAnotherKeyHasPlansLookedAtAtOnce(t *testing.T) {
+	key := func(letter string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: annotations.KeyName}, Data: map[string][]byte{annotations.DataKey: []byte(strings.Repeat(letter, 32))}}
+	}
+	stuckNow := func(w *world) bool {
+		return strings.Contains(w.ConfigMap(shop, "orders").Annotations[annotations.StatusConditions], "RunStuck")
+	}
+	play(t, func(w *world) {
+		w.Put(key("o"), w.document(shop, "orders", "Plan", annotations.KindPlan, every+hook))
+		w.begins()
+		w.after(time.Minute)
+		w.Put(key("n"))
+		w.after(time.Minute)
+		if !w.said("LedgerLost") {
+			t.Error("it is not said at once that the ledger is lost")
+		}
+		w.after(9 * time.Minute)
+		if diff := cmp.Diff([]string{"Succeeded"}, w.runsOf("orders")); diff != "" {
+			t.Errorf("the next slot (-want +got):\n%s", diff)
+		}
+	})
+	play(t, func(w *world) {
+		w.Put(key("o"), w.document(shop, "orders", "Plan", annotations.KindPlan, every+hook))
+		w.begins()
+		w.steps.stands = true
+		w.after(11 * time.Minute)
+		if stuckNow(w) {
+			t.Error("its run is said to be left alone")
+		}
+		w.Put(key("n"))
+		w.after(time.Minute)
+		if !stuckNow(w) {
+			t.Error("it is not said at once that its run is left alone")
+		}
+	})
+}
+
 // What stands under a name decides who looks at it.
 func TestADocumentThatBecomesAnother(t *testing.T) {
 	play(t, func(w *world) {
@@ -393,12 +441,7 @@ func TestALedgerThatIsLost(t *testing.T) {
 		w.agent.ledgerForged(key("orders"), errors.New("its signature is another's"))
 		w.agent.ledgerForged(key("nobody"), errors.New("its signature is another's"))
 		w.after(time.Minute)
-		found := slices.ContainsFunc(w.Names("events"), func(at string) bool {
-			namespace, name, _ := strings.Cut(at, "/")
-			e := w.Get("events", namespace, name).Object
-			return e["reason"] == "LedgerLost" && e["message"] == "its signature is another's; a new one is created, and slots from before now do not run"
-		})
-		if !found {
+		if !w.said("LedgerLost", "its signature is another's; a new one is created, and slots from before now do not run") {
 			t.Errorf("no Event of it among %q", w.Names("events"))
 		}
 	})

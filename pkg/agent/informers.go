@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -294,7 +295,7 @@ const backlog = 50
 // startEvents begins to send Events; the function returned ends it after what is
 // queued was sent.
 func (a *Agent) startEvents() func() {
-	a.events.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.conn.Kube.CoreV1().Events("")})
+	a.events.broadcaster.StartRecordingToSink(a.events.recorder.Sink(&typedcorev1.EventSinkImpl{Interface: a.conn.Kube.CoreV1().Events("")}))
 	go a.events.recorder.Run(func() bool { return a.queues.plans.Len()+a.queues.runs.Len() > backlog })
 	return func() {
 		a.events.recorder.Stop()
@@ -324,15 +325,20 @@ func (a *Agent) barrier(ctx context.Context) {
 	a.options.Log.Info("the caches are as new as the lease", "took", a.options.Now().Sub(began).String())
 }
 
-// enqueueDocuments has every plan and policy looked at again.
-func (a *Agent) enqueueDocuments() {
+// rereadDelay is how long a plan waits for its runs to be read again (a guess): one that comes has it looked at, too.
+const rereadDelay = 10 * time.Second
+
+// enqueueDocuments has every plan and policy looked at again; later are those whose runs are still to be read.
+func (a *Agent) enqueueDocuments(later map[types.NamespacedName]bool) {
 	for _, o := range a.caches.documents.Informer.GetStore().List() {
 		cm := o.(*corev1.ConfigMap)
 		k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
-		switch cm.Labels[annotations.LabelKind] {
-		case annotations.KindPlan, annotations.KindPolicy:
+		switch kind := cm.Labels[annotations.LabelKind]; {
+		case kind == annotations.KindPlan && later[k]:
+			a.queues.plans.AddAfter(k, rereadDelay)
+		case kind == annotations.KindPlan, kind == annotations.KindPolicy:
 			a.enqueuePlan(k)
-		case annotations.KindHibernatePlan:
+		case kind == annotations.KindHibernatePlan:
 			a.controllers.hibernation.Queue.Add(k)
 		}
 	}
@@ -343,7 +349,7 @@ func (a *Agent) enqueueConfigured(was, is agentconfig.AgentConfig) {
 	steps := !reflect.DeepEqual(was.Steps, is.Steps)
 	window := !reflect.DeepEqual(was.MinimumWindow, is.MinimumWindow)
 	if steps || window || is.Notifications.Before.Or(0) != was.Notifications.Before.Or(0) {
-		a.enqueueDocuments()
+		a.enqueueDocuments(nil)
 	}
 	if !steps {
 		return

@@ -16,9 +16,12 @@ import (
 // keyChanged has everything read again whose signature may count now, or no longer.
 func (a *Agent) keyChanged() {
 	a.memory.ledgers.Forget()
+	unread := map[types.NamespacedName]bool{} // plans
 	for _, o := range a.caches.live.Informer.GetStore().List() {
-		if !a.rereadEmptied(a.caches.live, o) {
-			cm := o.(*corev1.ConfigMap)
+		cm := o.(*corev1.ConfigMap)
+		if a.rereadEmptied(a.caches.live, o) {
+			unread[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]}] = true
+		} else {
 			a.controllers.runs.Recheck(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		}
 	}
@@ -29,6 +32,9 @@ func (a *Agent) keyChanged() {
 		a.rereadEmptied(a.caches.restores, o)
 	}
 	a.controllers.hibernation.KeyChanged()
+	// A ledger that counts no more is made anew now: made when a slot is due, it would not have that slot. It takes up
+	// the runs that are at work, so these are to be read first.
+	a.enqueueDocuments(unread)
 	a.enqueueGated(a.options.Namespace)
 	a.enqueuePlan(types.NamespacedName{Namespace: a.options.Namespace, Name: annotations.AgentConfigName})
 }

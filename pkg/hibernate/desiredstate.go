@@ -86,9 +86,8 @@ func (t *Timetable) wantAt(at time.Time, w Overrides) DesiredState {
 	if !w.Hold.Holds(at) {
 		return want
 	}
-	want.Asleep, want.By, want.Why = w.Hold.Asleep, ByHold, intent.Held(w.Hold.Asleep)
+	want.Asleep, want.By, want.Why = w.Hold.Asleep, ByHold, intent.HeldUntil(w.Hold.Asleep, w.Hold.Until)
 	if until := w.Hold.Until; until != nil {
-		want.Why += " until " + until.UTC().Format(time.RFC3339)
 		want.Again = sooner(want.Again, *until)
 	}
 	return want

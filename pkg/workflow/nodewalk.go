@@ -285,26 +285,25 @@ func BlockedByUnavailable(step plan.Step, rec run.Record, states map[string]Node
 
 // away names the nodes that use up the limit of a rollout, the first few of them.
 func (a *advance) away(path string, list []run.Item, step plan.Step) string {
-	const few = 5
-	var props plan.ForEachNodeProperties
+	props, names, remedy := plan.ForEachNodeProperties{}, []string(nil), ""
 	_ = document.DecodeValue(step.Own(), "", nil, true, &props) // the rollout has read it
-	names, remedy := []string(nil), ""
 	for _, item := range list {
-		soaks := item.Phase == run.StepSucceeded && item.At != nil && a.now.Before(item.At.Add(props.Soak.Or(0)))
+		done := item.Phase == run.StepSucceeded && item.At != nil
 		switch {
 		case item.Phase == run.StepRunning:
 			names = append(names, item.Name+" (at work)")
-		case soaks:
+		case done && a.now.Before(item.At.Add(props.Soak.Or(0))):
 			names = append(names, item.Name+" (soaks)")
 		case !a.sig.Nodes[path][item.Name].Unavailable:
 		case item.Phase == run.StepFailed:
 			names = append(names, item.Name+" (failed here)")
+		case done && a.now.Before(item.At.Add(10*time.Second)): // its uncordon may not be seen yet (a guess)
+			names = append(names, item.Name+" (just done here)")
 		default:
-			names = append(names, item.Name+" (cordoned or not Ready)")
-			remedy = cmp.Or(remedy, "; 'kubectl uncordon "+intent.Word(item.Name)+"' frees its place, if somebody cordoned it")
+			names, remedy = append(names, item.Name+" (cordoned or not Ready)"), cmp.Or(remedy, "; 'kubectl uncordon "+intent.Word(item.Name)+"' frees its place, if somebody cordoned it")
 		}
 	}
-	return document.Few(names, few) + remedy
+	return document.Few(names, 5) + remedy
 }
 
 func mostUnavailableOf(step plan.Step, total int) int {

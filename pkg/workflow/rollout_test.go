@@ -461,6 +461,21 @@ func TestWhoUsesUpTheLimitOfARolloutIsNamed(t *testing.T) {
 	}
 }
 
+// What is known of a node may be older than its uncordon: nobody is asked to do what the run has just done.
+func TestANodeThatTheRunIsJustThroughWithIsNotToBeUncordoned(t *testing.T) {
+	f := fleetOf(t, "canary: 0, ", 3)
+	f.report("n0", func(s *workflow.NodeState) { s.Unavailable = true })
+	f.end("n0")
+	const before = "1 of 3 are done, 2 left; waits: enough of its nodes are away already: n0 "
+	if want := before + "(just done here)"; f.message() != want {
+		t.Errorf("it says %q, want %q", f.message(), want)
+	}
+	f.after(10 * time.Second)
+	if want := before + "(cordoned or not Ready); 'kubectl uncordon n0' frees its place, if somebody cordoned it"; f.message() != want {
+		t.Errorf("later it says %q, want %q", f.message(), want)
+	}
+}
+
 func TestANodeThatIsGoneIsDone(t *testing.T) {
 	f := fleetOf(t, "", 2)
 	f.report("n1", func(s *workflow.NodeState) { s.Gone = true })

@@ -3,7 +3,9 @@ package notify
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,19 +31,32 @@ const (
 	eventGap = 5 * time.Millisecond
 	// eventBurst is how many are handed on without a gap; client-go holds a thousand.
 	eventBurst = 100
+	// eventsRest is how long nothing has to come before another burst (a guess: between two Events there
+	// is a moment without a request, too).
+	eventsRest = time.Second
 )
 
-// Recorder records Events in their order, and keeps them back while there is more urgent work
-// to do: where a thousand runs begin in one second, that they did is told after they have.
+// Recorder records Events, those of a namespace in their order, and keeps them back while there is more
+// urgent work to do: where a thousand runs begin in one second, that they did is told after they have.
+// Namespaces come in turn, so that none drowns the Events of another.
 type Recorder struct {
 	to      record.EventRecorder
 	log     *slog.Logger
-	queue   chan event
+	news    chan struct{} // of one place: something waits
 	stop    chan struct{}
 	stopped chan struct{}
 	once    sync.Once
+	sending atomic.Int64 // requests to a Sink that are not answered yet
 
-	busySince time.Time // of Run alone
+	mu    sync.Mutex
+	waits map[string][]event // by namespace
+	turns []string           // the namespaces of those that wait, whose turn is next first
+	count int
+
+	// Of Run alone.
+	busySince time.Time
+	handed    int       // since the last rest
+	last      time.Time // when one was handed on
 }
 
 type event struct {
@@ -52,7 +67,7 @@ type event struct {
 
 // NewRecorder records Events by another recorder once it is run.
 func NewRecorder(to record.EventRecorder, log *slog.Logger) *Recorder {
-	return &Recorder{to: to, log: log, queue: make(chan event, mostEvents), stop: make(chan struct{}), stopped: make(chan struct{})}
+	return &Recorder{to: to, log: log, news: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}), waits: map[string][]event{}}
 }
 
 // Event records an Event about an object.
@@ -72,30 +87,100 @@ func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 		r.log.Warn("an Event is about no object that can be named", "reason", reason, "error", err.Error())
 		return
 	}
-	select {
-	case r.queue <- event{about: about, annotations: annotations, kind: kind, reason: reason, message: document.OneLine(fmt.Sprintf(format, args...))}:
-	default:
-		r.log.Warn("an Event is left out, since too many wait", "reason", reason, "about", about.Namespace+"/"+about.Name)
+	e := event{about: about, annotations: annotations, kind: kind, reason: reason, message: document.OneLine(fmt.Sprintf(format, args...))}
+	if left := r.add(e); left != nil {
+		r.log.Warn("an Event is left out, since too many wait", "reason", left.reason, "about", left.about.Namespace+"/"+left.about.Name)
 	}
+	select {
+	case r.news <- struct{}{}:
+	default: // it is said already
+	}
+}
+
+// add has an Event wait. Where too many do, the newest of the namespace that has most of them is left out.
+func (r *Recorder) add(e event) (left *event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	namespace := e.about.Namespace
+	if len(r.waits[namespace]) == 0 {
+		r.turns = append(r.turns, namespace)
+	}
+	r.waits[namespace] = append(r.waits[namespace], e)
+	if r.count++; r.count <= mostEvents {
+		return nil
+	}
+	most := slices.MaxFunc(r.turns, func(a, b string) int { return len(r.waits[a]) - len(r.waits[b]) })
+	last := len(r.waits[most]) - 1
+	left = new(r.waits[most][last])
+	r.waits[most] = r.waits[most][:last]
+	if r.count--; last == 0 {
+		r.ends(most)
+	}
+	return left
+}
+
+// ends takes a namespace of which nothing waits from those that come in turn.
+func (r *Recorder) ends(namespace string) {
+	delete(r.waits, namespace)
+	r.turns = slices.DeleteFunc(r.turns, func(other string) bool { return other == namespace })
+}
+
+// next is the oldest Event of the namespace whose turn it is.
+func (r *Recorder) next() (e event, is bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.turns) == 0 {
+		return event{}, false
+	}
+	namespace := r.turns[0]
+	list := r.waits[namespace]
+	r.turns, r.waits[namespace] = append(r.turns[1:], namespace), list[1:]
+	if len(list) == 1 {
+		r.ends(namespace)
+	}
+	r.count--
+	return list[0], true
 }
 
 // Run hands Events on until Stop. busy says whether there is more urgent work.
 func (r *Recorder) Run(busy func() bool) {
 	defer close(r.stopped)
-	handed := 0
 	for {
 		select {
-		case e := <-r.queue:
-			r.await(busy)
-			r.hand(e)
-			if handed++; len(r.queue) == 0 {
-				handed = 0
-			} else if handed > eventBurst {
-				r.pause(eventGap)
-			}
+		case <-r.news:
+			r.handOn(busy)
+		case <-r.stop:
+		}
+		select {
 		case <-r.stop:
 			r.drain()
 			return
+		default:
+		}
+	}
+}
+
+// handOn hands on what waits, unless it is to stop. What client-go holds comes in nobody's turn: beyond a burst it
+// gets no more than it sends.
+func (r *Recorder) handOn(busy func() bool) {
+	if r.sending.Load() == 0 && time.Since(r.last) >= eventsRest {
+		r.handed = 0
+	}
+	for {
+		r.await(busy)
+		e, is := r.next()
+		if !is {
+			return
+		}
+		r.hand(e)
+		r.last = time.Now()
+		for r.handed++; r.handed > eventBurst; {
+			if !r.pause(eventGap) {
+				return
+			}
+			if r.sending.Load() == 0 {
+				break
+			}
 		}
 	}
 }
@@ -130,16 +215,41 @@ func (r *Recorder) pause(d time.Duration) bool {
 }
 
 func (r *Recorder) drain() {
-	for {
-		select {
-		case e := <-r.queue:
-			r.hand(e)
-		default:
-			return
-		}
+	for e, is := r.next(); is; e, is = r.next() {
+		r.hand(e)
 	}
 }
 
 func (r *Recorder) hand(e event) {
 	r.to.AnnotatedEventf(e.about, e.annotations, e.kind, e.reason, "%s", e.message)
+}
+
+// Sink sends Events by another one, and has Run know of it.
+func (r *Recorder) Sink(to record.EventSink) record.EventSink { return sink{to, &r.sending} }
+
+// sink counts the requests that are not answered yet.
+type sink struct {
+	to      record.EventSink
+	sending *atomic.Int64
+}
+
+// Create is client-go's.
+func (s sink) Create(e *corev1.Event) (*corev1.Event, error) {
+	defer s.sending.Add(-1)
+	s.sending.Add(1)
+	return s.to.Create(e)
+}
+
+// Update is client-go's.
+func (s sink) Update(e *corev1.Event) (*corev1.Event, error) {
+	defer s.sending.Add(-1)
+	s.sending.Add(1)
+	return s.to.Update(e)
+}
+
+// Patch is client-go's.
+func (s sink) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
+	defer s.sending.Add(-1)
+	s.sending.Add(1)
+	return s.to.Patch(e, data)
 }

@@ -1,9 +1,11 @@
 package notify_test
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
@@ -40,6 +43,15 @@ func recorded(t *testing.T, story func(r *recording)) {
 func (r *recording) says(n int) {
 	for i := range n {
 		r.Eventf(plan("nightly"), corev1.EventTypeNormal, "RunStarted", "run %d", i)
+	}
+}
+
+// saysOf records Events about a plan of a namespace.
+func (r *recording) saysOf(namespace string, n int) {
+	of := plan("nightly")
+	of.Namespace = namespace
+	for i := range n {
+		r.Eventf(of, corev1.EventTypeNormal, "RunStarted", "%s %d", namespace, i)
 	}
 }
 
@@ -138,6 +150,71 @@ func TestWhatThereIsNoRoomForIsLeftOutAndSaid(t *testing.T) {
 		if said := r.log.String(); !strings.Contains(said, "an Event is left out") || !strings.Contains(said, "about=shop/nightly") {
 			t.Errorf("it says %s", said)
 		}
+	})
+}
+
+// Whoever has many Events waits for himself: those of other namespaces come in their turn, and find room.
+func TestTheEventsOfOneNamespaceDrownNobodyElses(t *testing.T) {
+	recorded(t, func(r *recording) {
+		r.busy.Store(true)
+		r.saysOf("loud", 4096)
+		r.saysOf("quiet", 3)
+		if said := r.log.String(); strings.Contains(said, "about=quiet") || !strings.Contains(said, "about=loud") {
+			t.Errorf("left out: %s", said)
+		}
+		r.busy.Store(false)
+		time.Sleep(time.Second)
+		var quiet []string
+		for i, e := range r.told() {
+			if strings.Contains(e, "quiet") {
+				quiet = append(quiet, fmt.Sprintf("%s at %d", strings.Fields(e)[3], i))
+			}
+		}
+		if !slices.Equal(quiet, []string{"0 at 1", "1 at 3", "2 at 5"}) {
+			t.Errorf("told %q", quiet)
+		}
+	})
+}
+
+// slow answers a second after it is asked.
+type slow struct {
+	mu   sync.Mutex
+	sent []string
+}
+
+func (s *slow) Create(e *corev1.Event) (*corev1.Event, error) {
+	time.Sleep(1001 * time.Millisecond) // at no instant at which an Event comes
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = append(s.sent, e.InvolvedObject.Namespace)
+	return e, nil
+}
+func (s *slow) Update(e *corev1.Event) (*corev1.Event, error)          { return s.Create(e) }
+func (s *slow) Patch(e *corev1.Event, _ []byte) (*corev1.Event, error) { return s.Create(e) }
+
+// client-go sends in the order in which it is given: it holds a burst, however slow the API server is.
+func TestWhatIsNotSentYetWaitsInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 10_000, QPS: 1, MaxEvents: 10_000})
+		r := notify.NewRecorder(broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{}), slog.New(slog.DiscardHandler))
+		api := &slow{}
+		broadcaster.StartRecordingToSink(r.Sink(api))
+		go r.Run(func() bool { return false })
+		told := recording{Recorder: r}
+		for range 300 { // faster than it sends, and never many at once
+			told.saysOf("loud", 1)
+			time.Sleep(100 * time.Millisecond)
+		}
+		told.saysOf("quiet", 1)
+		time.Sleep(110 * time.Second)
+		api.mu.Lock()
+		if !slices.Contains(api.sent, "quiet") {
+			t.Errorf("of %d that were sent none is of the other namespace", len(api.sent))
+		}
+		api.mu.Unlock()
+		r.Stop()
+		broadcaster.Shutdown()
+		time.Sleep(10 * time.Minute)
 	})
 }
 

@@ -56,8 +56,13 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	case err != nil && client.IsRejectedForGood(err):
 		why = "the API server refuses what it writes: " + err.Error()
 	}
-	if l := c.Stores.Runs.Live(k); l != nil && c.Stores.Runs.MarkStuck(k, why) {
-		c.Plans.Add(l.PlanKey())
+	if l := c.Stores.Runs.Live(k); l != nil {
+		if l.Broken != nil { // its plan says so, and why: nothing but another key may have made it so
+			why = l.Broken.Error()
+		}
+		if c.Stores.Runs.MarkStuck(k, why) {
+			c.Plans.Add(l.PlanKey())
+		}
 	}
 	if c.Stores.Runs.Live(k) != nil && c.Stores.Runs.MarkUnclaimed(k, unclaimed) {
 		c.Nodes.Enqueue()

@@ -1,6 +1,8 @@
 package runs
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,5 +82,23 @@ func TestARunThatSomebodyCreatesAgainIsLeftAlone(t *testing.T) {
 		w.after(5 * time.Minute)
 		w.did(once...)
 		w.wantEvent("Warning RunBroken " + runName + ": This run is left alone: the run shop/" + runName + " does not count: it was deleted, and somebody created it again from what the agent had signed; if it is the agent's own, from a backup say, sign it with 'kubectl maint -n shop adopt run/" + runName)
+	})
+}
+
+// A key that takes another's place makes a run one that is left alone, or takes it up again: its plan says so then.
+func TestAPlanIsLookedAtWhenARunOfItCountsNoMoreOrAgain(t *testing.T) {
+	inWorld(t, "steps:\n- "+hold, func(w *world) {
+		w.plays()
+		w.agent.Stores.Keys.Log = slog.New(slog.DiscardHandler)
+		for _, key := range []string{"n", "k"} {
+			w.after(time.Minute)
+			before := w.agent.plans.asked.Load()
+			w.agent.Stores.Keys.Observe(&corev1.Secret{Data: map[string][]byte{annotations.DataKey: []byte(strings.Repeat(key, 32))}})
+			w.agent.Recheck(types.NamespacedName{Namespace: shop, Name: runName})
+			w.after(time.Second)
+			if got := w.agent.plans.asked.Load() - before; got != 1 {
+				t.Errorf("with key %s the plan is looked at %d times", key, got)
+			}
+		}
 	})
 }

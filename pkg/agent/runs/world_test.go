@@ -408,11 +408,13 @@ type plansRoom struct {
 	world *world
 	agent *agent
 	mu    sync.Mutex
+	asked atomic.Int64
 	waits []string // for what runs wait, as the plan's status would say it after each delayed look
 }
 
 // Add is the queue's.
 func (p *plansRoom) Add(k types.NamespacedName) {
+	p.asked.Add(1)
 	if p.world.silent {
 		return
 	}

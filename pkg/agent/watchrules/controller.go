@@ -79,6 +79,8 @@ type openedRule struct {
 	late     bool          // it joined a watch that had told others already
 	compared bool          // with what the ledger knew
 	trouble  string
+	failed   time.Time // when its condition was last said to fail
+	untold   int       // how often it has failed since
 }
 
 // Config is what rules are watched with.
@@ -159,10 +161,31 @@ func (r *Controller) Observe(ctx context.Context, cm *corev1.ConfigMap, known *s
 		id := plan.RuleID(rule, known.Spec.MirrorPrefix)
 		f.Unwatched = cmp.Or(f.Unwatched, wp.rules[id].trouble, wp.unseen(rule, id))
 	}
-	for _, failure := range wp.tracker.Failures() {
-		r.Events.Eventf(cm, corev1.EventTypeWarning, "WatchConditionFailed", "The %s of %s/%s started no run, its condition cannot be evaluated: %s", failure.Event, failure.Kind, failure.Name, document.Cut(failure.Err.Error(), 512))
-	}
+	r.recordFailures(cm, wp, f.Now)
 	return nil
+}
+
+// failurePause is how often a rule is said to fail: each change of what it watches may have it do so.
+const failurePause = time.Minute
+
+// recordFailures sends an Event of each rule that its condition fails, and for how many changes that was not said.
+func (r *Controller) recordFailures(cm *corev1.ConfigMap, wp *subscription, now time.Time) {
+	for _, failure := range wp.tracker.Failures() {
+		o := wp.rules[failure.Rule]
+		if o == nil { // it is gone since
+			continue
+		}
+		if now.Before(o.failed.Add(failurePause)) {
+			o.untold++
+			continue
+		}
+		more := ""
+		if o.untold > 0 {
+			more = fmt.Sprintf("; %d more changes since the last such Event started none either", o.untold)
+		}
+		o.failed, o.untold = now, 0
+		r.Events.Eventf(cm, corev1.EventTypeWarning, "WatchConditionFailed", "The %s of %s/%s started no run, its condition cannot be evaluated: %s%s", failure.Event, failure.Kind, failure.Name, document.Cut(failure.Err.Error(), 512), more)
+	}
 }
 
 // take is the plan's tracker, with what the ledger knows of its rules. Rules that

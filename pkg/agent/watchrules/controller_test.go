@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -475,19 +476,35 @@ func TestTheObjectOfARequest(t *testing.T) {
 	}
 }
 
-// A condition that cannot be evaluated starts nothing, and says so.
+// A condition that cannot be evaluated starts nothing, and says so, once a minute: what is watched may change as
+// often as somebody likes.
 func TestAConditionThatFailsIsSaid(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.plan("p", strings.Replace(onConfig, "fields", "when: 'object.data.none == \"go\"', fields", 1))
 		w.begins("p")
-		w.object("new", "1")
-		w.claimed()
-		found := false
-		for _, e := range w.events.All() {
-			found = found || strings.HasPrefix(e, "Warning WatchConditionFailed p: The create of ConfigMap/new started no run, its condition cannot be evaluated")
+		said := func() (out []string) {
+			for _, e := range w.events.All() {
+				if _, of, is := strings.Cut(e, "Warning WatchConditionFailed p: The create of ConfigMap/"); is {
+					name, _, _ := strings.Cut(of, " ")
+					_, more, _ := strings.Cut(of, "; ")
+					out = append(out, strings.TrimSpace(name+" "+more))
+				}
+			}
+			return out
 		}
-		if !found {
-			t.Errorf("said %q", w.events.All())
+		for i := range 5 {
+			w.object(fmt.Sprintf("new-%d", i), "1")
+			w.after(time.Second)
+		}
+		w.claimed()
+		w.after(time.Minute)
+		if diff := cmp.Diff([]string{"new-0"}, said()); diff != "" {
+			t.Errorf("in a minute (-want +got):\n%s", diff)
+		}
+		w.object("late", "1")
+		w.after(time.Second)
+		if diff := cmp.Diff([]string{"new-0", "late 4 more changes since the last such Event started none either"}, said()); diff != "" {
+			t.Errorf("after it (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -360,7 +360,7 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	if r.Journal.Phase.Ended() {
 		return o.resumeEnded(ctx, k, r, step)
 	}
-	about, wanted, not := r, cm.Name, "run "+cm.Name+" is not suspended now"+view.Colon(print.New(o.Env, o.Zone).RunHead(r))
+	about, wanted, not := r, cm.Name, ""
 	if step != "" {
 		rec, err := stepOf(r, step)
 		if err != nil {
@@ -371,6 +371,9 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	}
 	drifting, ends := view.Drifted(about), print.New(o.Env, o.Zone).EndsSuspend(about)
 	if ends == "" && len(drifting) == 0 {
+		if not == "" { // what somebody else has answered is asked of nobody
+			not = "run " + cm.Name + " is not suspended now" + view.Colon(print.New(o.Env, o.Zone).RunHead(k.Answered(ctx, r)))
+		}
 		return exit.Errorf(exit.CodeNotNow, "%s", not)
 	}
 	if err := o.askRun(ctx, k, r, wanted); err != nil {

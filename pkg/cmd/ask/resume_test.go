@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -128,6 +129,9 @@ func TestResumeOfARun(t *testing.T) {
 		{name: "a plan that is not paused, whose run is resumed already", notes: []string{annotations.Resume, "maint-run-orders-a"}, world: objects(live(timed)), line: "resume orders", out: "plan/orders was not paused\n"},
 		{name: "a plan that is not paused, whose run goes on", world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), line: "resume orders", out: "plan/orders was not paused\n"},
 		{name: "a plan that is paused, whose run is suspended", notes: []string{annotations.Pause, "true"}, world: objects(live(timed)), line: "resume orders", out: "plan/orders resumed\n", err: "but its run maint-run-orders-a is suspended in step hold: run 'kubectl maint resume maint-run-orders-a'\n", wrote: map[string]string{annotations.Pause: ""}},
+		{name: "one that is approved, which no agent has taken up", notes: []string{annotations.Approve, "maint-run-orders-a"}, world: objects(cmdtest.RunObject(cmdtest.PendingRun(func(r *view.Run) {
+			r.Journal.Waiting, r.Journal.Message = run.WaitApproval, "waits for approval: 'kubectl maint -n shop approve maint-run-orders-a'"
+		}), "maint-run-orders-a"), noAgent()), line: "resume orders-a", code: 3, err: "error: run maint-run-orders-a is not suspended now: Pending, approved; no agent has taken that up yet\n"},
 		{name: "neither", world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), line: "resume orders-a", code: 3, err: "error: run maint-run-orders-a is not suspended now: Running for 1h0m, 0 of 1 steps done\n"},
 	})
 }

@@ -98,7 +98,7 @@ func (o *logsOptions) Run(ctx context.Context) error {
 	}
 	t.update(ctx, r)
 	if r.Journal.StartedAt == nil {
-		fmt.Fprintf(o.ErrOut, "no step has begun: the run is %s\n", t.words.RunHead(r))
+		fmt.Fprintf(o.ErrOut, "no step has begun: the run is %s\n", t.words.RunHead(k.Answered(ctx, r)))
 	}
 	return t.out.finish()
 }

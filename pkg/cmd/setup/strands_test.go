@@ -1,13 +1,18 @@
 package setup
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -90,6 +95,43 @@ func TestWhatNarrowsTheAgentNamesTheCommandThatHelps(t *testing.T) {
 		}
 		if err := o.strands(t.Context(), byKey(objects)); err == nil || err.Error() != want || exit.CodeOf(err) != exit.CodeNotNow {
 			t.Errorf("--%s: %v", flag, err)
+		}
+	}
+}
+
+// A run that does not count keeps no right with the agent: nobody could wait for it, or abort it.
+func TestRunsThatDoNotCountDoNotHoldUpWhatNarrowsTheAgent(t *testing.T) {
+	const unchecked = `; whether the agent wrote that cannot be checked (read the key in namespace maint-system: secrets "maint-agent-key" not found): delete it if it did not`
+	before := released()
+	objects, err := before.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, forged := cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a"), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-b")
+	delete(forged.Annotations, annotations.StatusSignature)
+	for _, c := range []struct {
+		narrow *installOptions
+		given  string
+	}{
+		{&installOptions{manifests: func() Manifests { m := released(); m.ReadOnly = true; return m }()}, "--read-only"},
+		{&installOptions{manifests: alone()}, "--single-namespace"},
+	} {
+		for said, world := range map[string][]runtime.Object{
+			"": {forged},
+			"nothing was changed: after " + c.given + " the agent could not end run shop/maint-run-orders-a: wait for runs or abort them, wake what sleeps, and release nodes, first" + unchecked: {forged, ours},
+		} {
+			var warned strings.Builder
+			c.narrow.Factory, c.narrow.apply = factory.NewFor(factory.Env{Version: "v0.1.0", Name: "kubectl maint", IOStreams: genericiooptions.IOStreams{ErrOut: &warned}}, &factory.Cluster{Kube: fake.NewClientset(world...)}), true
+			got := ""
+			if err := c.narrow.strands(t.Context(), byKey(objects)); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(said, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.given, diff)
+			}
+			if !strings.HasPrefix(warned.String(), "warning: run shop/maint-run-orders-b stays: the run shop/maint-run-orders-b does not count: it carries no signature of the agent's: delete it, or, if it is the agent's own, sign it with ") {
+				t.Errorf("%s: it warns %q", c.given, warned.String())
+			}
 		}
 	}
 }

@@ -180,9 +180,8 @@ func (o *installOptions) strands(ctx context.Context, live objectsByKey) error {
 	if flag == flagWithout {
 		given, first = given+" "+partRequests, "take back what asks for the nodes first, as with "+o.Suggest().ReleaseFor(node, requestor)
 	} else { // plans act on nodes as their accounts
-		runs, failed := k.Runs(ctx, "", "", factory.ActiveOnly)
-		sleepers, unread := k.HibernatePlans(ctx, "", "")
-		alive, err = append(view.AliveBeside(runs, sleepers, spared), alive...), errors.Join(err, failed, unread)
+		beside, doubt, failed := o.aliveBeside(ctx, k, spared)
+		alive, first, err = append(beside, alive...), first+doubt, errors.Join(err, failed)
 	}
 	if err != nil {
 		return fmt.Errorf("whether %s leaves runs, sleeping resources or nodes behind is not known, so nothing was changed: %w", given, err)
@@ -191,4 +190,19 @@ func (o *installOptions) strands(ctx context.Context, live objectsByKey) error {
 		return nil
 	}
 	return exit.Errorf(exit.CodeNotNow, "nothing was changed: after %s the agent could not end %s%s: %s", given, strings.Join(alive[:min(most, len(alive))], ", "), view.AndMore(len(alive)-most), first)
+}
+
+// aliveBeside names the runs and the sleeps that only an agent with its rights ends, in all namespaces but one, and
+// says what is doubtful of them. Of runs that do not count it warns: no agent ends them, whatever it may.
+func (o *installOptions) aliveBeside(ctx context.Context, k *factory.Cluster, spared string) (alive []string, doubt string, err error) {
+	keys := readKeys(ctx, k, append(k.OtherAgents(ctx, o.manifests.Namespace), o.manifests.Namespace))
+	runs, uncounted, err := liveRuns(ctx, o.Factory, k, keys)
+	sleepers, unread := k.HibernatePlans(ctx, "", "")
+	for _, what := range uncounted {
+		fmt.Fprintf(o.ErrOut, "warning: %s\n", what)
+	}
+	if len(runs) > 0 {
+		doubt = keys.Doubt()
+	}
+	return view.AliveBeside(runs, sleepers, spared), doubt, errors.Join(err, unread)
 }

@@ -144,7 +144,7 @@ func (o *uninstallOptions) nothingRecorded(ctx context.Context, k *factory.Clust
 		}
 		sleeps := view.Counted(n, "resource") + " of target " + r.Record.Target + " of HibernatePlan " + r.Object.Namespace + "/" + r.Of()
 		if err := o.keys.Check(r.Object); err != nil {
-			return exit.Errorf(exit.CodeNotNow, "%s may sleep: %s", sleeps, o.notOurs(r.Object, err))
+			return exit.Errorf(exit.CodeNotNow, "%s may sleep: %s", sleeps, notOurs(o.Factory, r.Object, err))
 		}
 		return exit.Errorf(exit.CodeNotNow, "%s may sleep, and without the agent nothing wakes it: %s shows what it was%s", sleeps, o.Suggest().In(r.Object.Namespace).ShowRestore(r.Of()), o.keys.Doubt())
 	}
@@ -160,7 +160,7 @@ func (o *uninstallOptions) nothingHeld(ctx context.Context, k *factory.Cluster) 
 	held := slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool {
 		err := o.keys.Check(&cm)
 		if err != nil {
-			o.uncounted = append(o.uncounted, o.notOurs(&cm, err))
+			o.uncounted = append(o.uncounted, notOurs(o.Factory, &cm, err))
 		}
 		return err != nil
 	})
@@ -176,8 +176,8 @@ func (o *uninstallOptions) nothingHeld(ctx context.Context, k *factory.Cluster) 
 }
 
 // notOurs says of a record that does not count what becomes of it: anybody may have written it.
-func (o *uninstallOptions) notOurs(cm *corev1.ConfigMap, why error) string {
-	return fmt.Sprintf("%v: delete it, or, if it is the agent's own, sign it with %s", why, o.Suggest().In(cm.Namespace).Adopt(cm.Name))
+func notOurs(c *factory.Factory, cm *corev1.ConfigMap, why error) string {
+	return fmt.Sprintf("%v: delete it, or, if it is the agent's own, sign it with %s", why, c.Suggest().In(cm.Namespace).Adopt(cm.Name))
 }
 
 // Run deletes the objects in reverse order, once nothing is alive.
@@ -342,33 +342,43 @@ func (o *uninstallOptions) conditionsOf(ctx context.Context, k *factory.Cluster,
 
 // nothingLeft refuses while anything remains that only the agent can end.
 func (o *uninstallOptions) nothingLeft(ctx context.Context, k *factory.Cluster) error {
+	live, uncounted, err := liveRuns(ctx, o.Factory, k, o.keys)
+	if err != nil {
+		return err
+	}
+	o.uncounted = append(o.uncounted, uncounted...)
+	if len(live) > 0 {
+		view.SortRuns(live)
+		return exit.Errorf(exit.CodeNotNow, "run %s/%s of plan %s is active%s: wait for it or abort it first; %s keeps others from beginning meanwhile%s", live[0].Run.Namespace, live[0].Run.Name, live[0].Run.Plan, view.AndMore(len(live)-1), o.Suggest().PauseCluster(), o.keys.Doubt())
+	}
+	return o.nothingHeld(ctx, k)
+}
+
+// liveRuns are the runs that have not ended and count by some keys, and what is to be said of those that do not:
+// no agent ends them.
+func liveRuns(ctx context.Context, c *factory.Factory, k *factory.Cluster, keys view.Keys) (live []view.Run, uncounted []string, err error) {
 	list, err := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindRun + "," + factory.ActiveOnly})
 	if err != nil {
-		return k.Explain("list runs", err)
+		return nil, nil, k.Explain("list runs", err)
 	}
-	var live []view.Run
 	for i := range list.Items {
 		cm := &list.Items[i]
 		r, err := view.ReadRun(cm)
 		if err == nil {
 			plan, failed := planThere(ctx, k, cm)
 			if failed != nil {
-				return failed
+				return nil, nil, failed
 			}
-			err = o.keys.CheckBeside(cm, plan)
+			err = keys.CheckBeside(cm, plan)
 		}
 		switch {
 		case err == nil:
 			live = append(live, r)
 		case len(cm.Finalizers) > 0: // else nothing keeps it
-			o.uncounted = append(o.uncounted, fmt.Sprintf("run %s/%s stays: %s; once it is deleted, take its finalizer off: kubectl -n %[1]s patch configmap %[2]s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'", cm.Namespace, cm.Name, o.notOurs(cm, err)))
+			uncounted = append(uncounted, fmt.Sprintf("run %s/%s stays: %s; once it is deleted, take its finalizer off: kubectl -n %[1]s patch configmap %[2]s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'", cm.Namespace, cm.Name, notOurs(c, cm, err)))
 		}
 	}
-	if len(live) > 0 {
-		view.SortRuns(live)
-		return exit.Errorf(exit.CodeNotNow, "run %s/%s of plan %s is active%s: wait for it or abort it first; %s keeps others from beginning meanwhile%s", live[0].Run.Namespace, live[0].Run.Name, live[0].Run.Plan, view.AndMore(len(live)-1), o.Suggest().PauseCluster(), o.keys.Doubt())
-	}
-	return o.nothingHeld(ctx, k)
+	return live, uncounted, nil
 }
 
 // planThere is the UID of the plan that is there of a run that somebody created again; else empty.

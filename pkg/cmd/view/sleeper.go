@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -139,7 +138,7 @@ func (s Sleeper) Phase() (phase, message string) {
 		return string(phase), message
 	}
 	message = s.Published(annotations.StatusMessage)
-	if strings.Contains(message, intent.SomebodyHolds) {
+	if h := s.Hold; h.On && (intent.SaysHeld(message, h.Asleep, h.Until) || s.Table == nil && intent.SaysHeld(message, h.Asleep, nil)) { // else it speaks of another hold
 		message += s.HeldBy()
 	}
 	return s.Published(annotations.StatusPhase), message

@@ -284,3 +284,30 @@ func TestASleeperInAFile(t *testing.T) {
 		t.Error("without a book there is no gate")
 	}
 }
+
+// What the agent said of an earlier hold is not put down to whoever holds it now.
+func TestWhoHoldsItIsSaidOfTheHoldThatTheMessageSpeaksOf(t *testing.T) {
+	const by, late, later = " by bob (unverified): save money", "2026-11-21T02:00:00Z", "2026-11-21T04:00:00Z"
+	for _, c := range []struct{ name, says, state, until, want string }{
+		{"the same hold", "awake: somebody holds it awake until " + late, "awake", late, by},
+		{"the same one, written otherwise", "awake: somebody holds it awake until " + late, "awake", "2026-11-21T03:00:00+01:00", by},
+		{"another end", "awake: somebody holds it awake until " + late, "awake", later, ""},
+		{"the other way", "awake: somebody holds it awake until " + late, "asleep", late, ""},
+		{"without an end", "awake: somebody holds it awake", "awake", "", by},
+		{"it had an end", "awake: somebody holds it awake until " + late, "awake", "", ""},
+		{"it had none", "awake: somebody holds it awake", "awake", late, ""},
+		{"it is released", "awake: somebody holds it awake", "", "", ""},
+		{"it speaks of none", "awake", "awake", late, ""},
+	} {
+		cm := cmdtest.Sleeper("office", everynight, cmdtest.Noting(annotations.StatusPhase, "Active", annotations.StatusMessage, c.says, annotations.HoldState, c.state, annotations.HoldUntil, c.until, annotations.Actor(annotations.HoldState), "bob", annotations.Reason(annotations.HoldState), "save money"))
+		cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm)
+		if _, message := view.NewSleeper(cm, nil, nil).Phase(); message != c.says+c.want {
+			t.Errorf("%s: %q", c.name, message)
+		}
+	}
+	unread := cmdtest.Sleeper("office", "schedule: {}", cmdtest.Noting(annotations.StatusMessage, "the plan cannot be read; somebody holds it awake", annotations.HoldState, "awake", annotations.HoldUntil, late, annotations.Actor(annotations.HoldState), "bob", annotations.Reason(annotations.HoldState), "save money"))
+	unread.Annotations[annotations.StatusObserved] = annotations.Observed(unread)
+	if _, message := view.NewSleeper(unread, nil, nil).Phase(); message != "the plan cannot be read; somebody holds it awake"+by {
+		t.Errorf("of a plan that cannot be read: %q", message)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -15,11 +16,21 @@ func TestWhyOfARunThatIsLeftAlone(t *testing.T) {
 	const conditions = `[{"type":"RunStuck","status":"True","message":"run maint-run-orders-a is left alone: another key; sign it with 'kubectl maint -n shop adopt run/maint-run-orders-a'"}]`
 	cm := cmdtest.Plan("orders", "", cmdtest.Noting(annotations.StatusConditions, conditions))
 	cmdtest.Noting(annotations.StatusObserved, annotations.Observed(cm))(cm)
-	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cm, cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("hold", "suspend", run.StepRunning)), "maint-run-orders-a"))
-	o.Maint("why", "maint-run-orders-a", "-n", "shop").Is(t, cmdtest.Printed{Code: 3, Out: `1. run maint-run-orders-a is left alone: another key; sign it with 'kubectl maint -n shop adopt run/maint-run-orders-a'
-   if you sign it, nothing is lost; if you remove its finalizer by hand, it puts nothing back
-by hand: 'kubectl maint trigger orders'
-`})
+	left := cmdtest.RunOf(cmdtest.Record("hold", "suspend", run.StepRunning))
+	for name, c := range map[string]struct {
+		ledger ledger.Ledger
+		hand   string
+	}{
+		"its ledger has it":     {ledger.Ledger{Open: []ledger.Entry{{Run: "maint-run-orders-a", Request: &run.Request{Kind: run.ByToken, Token: "t"}}}}, "if you sign it, nothing is lost"},
+		"its ledger began anew": {ledger.Ledger{}, "if you sign it, it begins nothing, since its plan's ledger began anew without it: then 'kubectl maint abort maint-run-orders-a' ends it, with its restore and its finally steps"},
+	} {
+		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cm, cmdtest.LedgerOf("orders", c.ledger), cmdtest.RunObject(left, "maint-run-orders-a"))
+		got := o.Maint("why", "maint-run-orders-a", "-n", "shop")
+		want := "1. run maint-run-orders-a is left alone: another key; sign it with 'kubectl maint -n shop adopt run/maint-run-orders-a'\n   " + c.hand + "; if you remove its finalizer by hand, it puts nothing back\n"
+		if got.Code != 3 || !strings.HasPrefix(got.Out, want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
 }
 
 // Whoever resumes it is not heard: only its end puts back what it changed.

@@ -127,7 +127,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 		return err
 	}
 	v := o.printer(s.Zone)
-	alone := leftAlone(&p, v)
+	alone := o.leftAlone(&p, v)
 	if slices.ContainsFunc(p.Active, rollsThroughNodes) {
 		o.nodes, _ = k.Nodes(ctx, "") // whoever may not list nodes does without
 	}
@@ -514,12 +514,12 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 
 // leftAlone says which runs the agent leaves alone, and takes them from those that are at work: what
 // one waits for does not come.
-func leftAlone(p *view.Plan, v print.Printer) (out []obstacle) {
+func (o *whyOptions) leftAlone(p *view.Plan, v print.Printer) (out []obstacle) {
 	all := view.AllLeftAlone(p.Object)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		hand := "fix or remove what refuses it; an immutable ConfigMap can only be deleted, and its finalizer removed by hand"
 		if stuck.ToAdopt(all[name]) {
-			hand = "if you sign it, nothing is lost; if you remove its finalizer by hand, it puts nothing back"
+			hand = o.signed(*p, name) + "; if you remove its finalizer by hand, it puts nothing back"
 		}
 		if stuck.ToLabel(all[name]) {
 			hand = "the agent goes on with it then"
@@ -528,6 +528,16 @@ func leftAlone(p *view.Plan, v print.Printer) (out []obstacle) {
 	}
 	p.Active = slices.DeleteFunc(slices.Clone(p.Active), func(r view.Run) bool { return all[r.Run.Name] != "" })
 	return out
+}
+
+// signed says what becomes of a run that is left alone, once it is signed: whether it goes on.
+func (o *whyOptions) signed(p view.Plan, name string) string {
+	for _, r := range p.Active {
+		if counted, _ := r.AsCounted(p.Object, p.Kept); r.Run.Name == name && counted.Unclaimed {
+			return "if you sign it, it begins nothing, since its plan's ledger began anew without it: then " + o.Suggest().Abort(name) + " ends it, with its restore and its finally steps"
+		}
+	}
+	return "if you sign it, nothing is lost"
 }
 
 // invalid says why nothing of a plan begins, whatever is permitted.
