@@ -232,6 +232,10 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 	o.check = "configuration"
 	cm, err := k.ConfigMaps(agent.Namespace).Get(ctx, annotations.AgentConfigName, metav1.GetOptions{})
 	switch {
+	case apierrors.IsNotFound(err) && agent.Unconfigured != "":
+		what, remedy, _ := strings.Cut(agent.Unconfigured, "; ")
+		o.amiss(what, remedy)
+		return nil
 	case apierrors.IsNotFound(err):
 		o.good("no configuration: the defaults hold")
 		return &agentconfig.AgentConfig{}
