@@ -407,7 +407,7 @@ func (a *Agent) elector() *leader.Elector {
 
 func (a *Agent) heartbeat() leader.Heartbeat {
 	o := a.options
-	return leader.Heartbeat{Kube: a.conn.Kube, Namespace: o.Namespace, Identity: o.LeaderElection.Identity, Version: o.Version, Pod: o.Pod, Watches: o.WatchNamespace, Key: a.keys.ID, Actors: a.actorsRefused, Now: a.options.Now, Log: a.options.Log, Rewound: a.rewound}
+	return leader.Heartbeat{Kube: a.conn.Kube, Namespace: o.Namespace, Identity: o.LeaderElection.Identity, Version: o.Version, Pod: o.Pod, Watches: o.WatchNamespace, Key: a.keys.ID, Actors: a.actorsRefused, Configuration: a.config.Stands, Now: a.options.Now, Log: a.options.Log, Rewound: a.rewound}
 }
 
 // die ends the process's work for a reason that another agent must mend.

@@ -43,6 +43,14 @@ const (
 	ActorsUnverified = "unverified"
 )
 
+// HeartbeatConfiguration says there how the agent's configuration stands; absent: there was none.
+const (
+	HeartbeatConfiguration = "configuration"
+	ConfigurationPresent   = "present"
+	ConfigurationDeleted   = "deleted" // the agent keeps it in force until it ends
+	ConfigurationLost      = "lost"    // an earlier agent had one, and the defaults are in force
+)
+
 // StatusKeyLost is on that Secret: when the key before this one was found to be gone.
 const StatusKeyLost = "status.maint.dev/key-lost"
 

@@ -34,6 +34,7 @@ type Store struct {
 	broken  document.Faults
 	mended  chan struct{} // closed when a broken one gives way to a good one
 	read    string        // annotations.Observed of what was last read: status of ours on it is no news
+	stands  string        // how it stands, as annotations.HeartbeatConfiguration
 	// limits are the conditions that follow from it and the nodes; limitsKnown is
 	// false until the nodes were looked at.
 	limits      []metav1.Condition
@@ -101,6 +102,7 @@ func (c *Store) Observe(cm *corev1.ConfigMap) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.stands = annotations.ConfigurationPresent
 	c.config.OnRead(len(faults) == 0)
 	if len(faults) > 0 {
 		if len(c.broken) == 0 {
@@ -133,19 +135,32 @@ func (c *Store) mend() {
 }
 
 // Removed hears that a configuration is gone. What was in force stays so: the defaults, where an
-// agent found a broken one when it began.
+// agent found a broken one when it began. It counts as not valid: the next agent has nothing but
+// the defaults.
 func (c *Store) Removed(cm *corev1.ConfigMap) {
 	if !c.ours(cm) {
 		return
 	}
 	c.news("")
-	c.config.Log.Warn("the agent's configuration was deleted; the previous one stays in force")
+	c.config.Log.Error("the agent's configuration was deleted; the previous one stays in force until the agent restarts, and after a restart the defaults hold")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.broken) > 0 {
-		c.config.OnRead(true)
-	}
+	c.stands = annotations.ConfigurationDeleted
+	c.config.OnRead(false)
 	c.mend()
+}
+
+// Stands says for the heartbeat how the configuration stands. before is what the heartbeat said: an
+// agent that has seen none knows by it alone that there was one.
+func (c *Store) Stands(before string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stands == "" && before != "" {
+		c.stands = annotations.ConfigurationLost
+		c.config.OnRead(false)
+		c.config.Log.Error("the agent's configuration is gone, and the defaults are in force", "configmap", c.config.Namespace+"/"+annotations.AgentConfigName)
+	}
+	return c.stands
 }
 
 // Broken says why there is nothing to begin with, and what to wait for.

@@ -135,9 +135,26 @@ func TestAConfigurationThatIsGoneStaysInForce(t *testing.T) {
 	if h.level.Level() != slog.LevelDebug || h.Spec().LogLevel != "debug" {
 		t.Errorf("the level is %s", h.level.Level())
 	}
+	if got := h.Stands(annotations.ConfigurationPresent); got != annotations.ConfigurationDeleted {
+		t.Errorf("it stands as %q", got)
+	}
 	h.Observe(ours("{logLevel: debug}"))
-	if len(h.read) != 2 {
-		t.Errorf("it was read %d times", len(h.read))
+	if got := h.Stands(annotations.ConfigurationDeleted); got != annotations.ConfigurationPresent || !slices.Equal(h.read, []bool{true, false, true}) {
+		t.Errorf("it stands as %q, and it was told %v", got, h.read)
+	}
+}
+
+// An agent that begins without a configuration knows by the heartbeat of the one before that there
+// was one.
+func TestAConfigurationThatIsGoneAtTheBeginningIsLost(t *testing.T) {
+	for before, want := range map[string]string{"": "", annotations.ConfigurationPresent: annotations.ConfigurationLost, annotations.ConfigurationDeleted: annotations.ConfigurationLost, annotations.ConfigurationLost: annotations.ConfigurationLost} {
+		h := newHeld(t)
+		if got := h.Stands(before); got != want || slices.Equal(h.read, []bool{false}) != (want != "") {
+			t.Errorf("after %q it stands as %q, and it was told %v", before, got, h.read)
+		}
+		if h.Stands(""); len(h.read) > 1 {
+			t.Errorf("after %q it was told %v", before, h.read)
+		}
 	}
 }
 
@@ -149,7 +166,7 @@ func TestABrokenConfigurationMayBeDeleted(t *testing.T) {
 	mended, _ := h.Broken()
 	h.Removed(ours("{logLevel: loud}"))
 	<-mended
-	if _, err := h.Broken(); err != nil || h.level.Level() != slog.LevelInfo || !slices.Equal(h.read, []bool{false, true}) {
+	if _, err := h.Broken(); err != nil || h.level.Level() != slog.LevelInfo || !slices.Equal(h.read, []bool{false, false}) {
 		t.Errorf("it says %v, at level %s, and it was told %v", err, h.level.Level(), h.read)
 	}
 	h.Removed(ours("{logLevel: loud}"))

@@ -30,8 +30,11 @@ type Heartbeat struct {
 	Watches   string        // the only namespace that is watched; empty: all
 	Key       func() string // names the key that signs; nil: nothing is signed
 	Actors    func() string // whether false actors are refused, as annotations.HeartbeatActors; empty: not known yet
-	Now       func() time.Time
-	Log       *slog.Logger
+	// Configuration is annotations.HeartbeatConfiguration, given what the heartbeat said of it
+	// before; nil: nothing is said.
+	Configuration func(before string) string
+	Now           func() time.Time
+	Log           *slog.Logger
 	// Rewound hears that the API server's state is older than it was, as after a restored
 	// backup: an agent without an election has no lease that tells. nil: nobody hears.
 	Rewound func(was, is uint64)
@@ -90,9 +93,18 @@ func (h Heartbeat) write(ctx context.Context, last *corev1.ConfigMap) (*corev1.C
 	if actors != "" {
 		data[annotations.HeartbeatActors] = actors
 	}
+	stands := func(before string) {
+		if h.Configuration == nil {
+			return
+		}
+		if is := h.Configuration(before); is != "" {
+			data[annotations.HeartbeatConfiguration] = is
+		}
+	}
 	if last == nil {
 		found, err := maps.Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
+			stands("")
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: annotations.HeartbeatName, Labels: map[string]string{annotations.LabelKind: annotations.KindHeartbeat}}, Data: data}
 			return orNil(maps.Create(ctx, cm, client.CreateOptions()))
 		}
@@ -104,6 +116,7 @@ func (h Heartbeat) write(ctx context.Context, last *corev1.ConfigMap) (*corev1.C
 	if known := last.Data[annotations.HeartbeatActors]; actors == "" && known != "" { // the agent before this one knew
 		data[annotations.HeartbeatActors] = known
 	}
+	stands(last.Data[annotations.HeartbeatConfiguration])
 	last.Data = data
 	written, err := maps.Update(ctx, last, client.UpdateOptions())
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // somebody else wrote, or took it away

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -96,4 +97,24 @@ func TestAHeartbeatSaysWhetherActorsAreTrue(t *testing.T) {
 		stop()
 		synctest.Wait()
 	})
+}
+
+// An agent that has no configuration hears from the heartbeat of the one before whether there was one.
+func TestAHeartbeatSaysHowTheConfigurationStands(t *testing.T) {
+	kube := fake.NewClientset()
+	var before []string
+	is := annotations.ConfigurationPresent
+	beat := Heartbeat{Kube: kube, Namespace: "maint-system", Now: time.Now, Log: slog.New(slog.DiscardHandler), Configuration: func(was string) string {
+		before = append(before, was)
+		return is
+	}}
+	for _, is = range []string{annotations.ConfigurationPresent, annotations.ConfigurationLost, ""} {
+		cm, err := beat.write(t.Context(), nil)
+		if said, there := cm.Data[annotations.HeartbeatConfiguration]; err != nil || said != is || there != (is != "") {
+			t.Errorf("%q is said as %q: %v", is, said, err)
+		}
+	}
+	if want := []string{"", annotations.ConfigurationPresent, annotations.ConfigurationLost}; !slices.Equal(before, want) {
+		t.Errorf("it was asked with %q", before)
+	}
 }

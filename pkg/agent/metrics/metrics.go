@@ -47,7 +47,7 @@ func New(version string) *Metrics {
 		durations:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "maint_run_duration_seconds", Help: "From a run's first step to its end.", Buckets: prometheus.ExponentialBuckets(.1, 4, 10)}, []string{"result"}),
 		steps:        prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "maint_step_duration_seconds", Help: "One pass over a step.", Buckets: prometheus.ExponentialBuckets(.001, 4, 10)}, []string{"type", "result"}),
 		http:         prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rest_client_requests_total", Help: "Requests to the API server, by method and status."}, []string{"method", "code"}),
-		configOK:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "maint_config_valid", Help: "1 while the newest agent configuration is understood."}),
+		configOK:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "maint_config_valid", Help: "1 while the newest agent configuration is understood, and not gone."}),
 		nodeRequests: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "maint_node_requests", Help: "Requests for nodes, by phase."}, []string{"phase"}),
 		drains:       prometheus.NewHistogram(prometheus.HistogramOpts{Name: "maint_drain_seconds", Help: "Drains for requestors, from their begin to their end.", Buckets: []float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600}}),
 		evictions:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_evictions_total", Help: "Pods of drains for requestors that ended, by result."}, []string{"result"}),

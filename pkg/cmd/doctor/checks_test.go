@@ -324,7 +324,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 				return true, nightly(looks < 4), nil
 			})
 		}, out: good + account + "ok       the targets need no rights in this cluster\nok       target apps of type noop has not slept yet\nok       nothing of the plan sleeps\n"},
-		{name: "the agent has not seen this version", line: "doctor plan/orders", world: installed(unseen), code: 1, err: oneProblem, out: "amiss    the agent has not looked at this version of the plan\n         it does within seconds where it runs and watches this namespace\n" + account + none},
+		{name: "the agent has not seen this version", line: "doctor plan/orders", world: installed(unseen), code: 1, err: oneProblem, out: "amiss    the agent has not looked at this version of the plan\n         it does within seconds where it runs and watches this namespace; if it is too old, 'kubectl maint install --apply --namespace maint-system' upgrades it\n" + account + none},
 		{
 			name: "the agent finds it not ready", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"True"},{"type":"Ready","status":"False","message":"policy night is not there"}]`)), code: 1, err: oneProblem,
 			out: account + none + "amiss    the plan is not ready: policy night is not there\n         it goes on by itself once that is mended\n",

@@ -232,6 +232,10 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 	o.check = "configuration"
 	cm, err := k.ConfigMaps(agent.Namespace).Get(ctx, annotations.AgentConfigName, metav1.GetOptions{})
 	switch {
+	case apierrors.IsNotFound(err) && agent.Unconfigured != "":
+		what, remedy, _ := strings.Cut(agent.Unconfigured, "; ")
+		o.amiss(what, remedy)
+		return nil
 	case apierrors.IsNotFound(err):
 		o.good("no configuration: the defaults hold")
 		return &agentconfig.AgentConfig{}
@@ -345,10 +349,14 @@ func ready(cm *corev1.ConfigMap) bool {
 }
 
 // standing checks how the agent sees the plan, and returns what is not ready by it.
-func (o *options) standing(cm *corev1.ConfigMap) (unready string) {
+func (o *options) standing(agent factory.AgentState, cm *corev1.ConfigMap) (unready string) {
 	o.check = "plan"
 	if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
-		o.amiss("the agent has not looked at this version of the plan", "it does within seconds where it runs and watches this namespace")
+		remedy := "it does within seconds where it runs and watches this namespace"
+		if agent.Missing == "" {
+			remedy += "; if it is too old, " + o.Suggest().InstallIn(agent.Namespace) + " upgrades it"
+		}
+		o.amiss("the agent has not looked at this version of the plan", remedy)
 		return ""
 	}
 	for _, c := range view.Conditions(cm) {

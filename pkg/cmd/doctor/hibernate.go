@@ -34,7 +34,7 @@ func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory
 		o.restores(ctx, k, cm, nil)
 		return
 	}
-	unready, account := o.standing(cm), spec.Account()
+	unready, account := o.standing(agent, cm), spec.Account()
 	there, told := o.account(ctx, k, agent, cm, account)
 	o.policies(ctx, k, agent, cm.Namespace, spec.Policies)
 	if there {

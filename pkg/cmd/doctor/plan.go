@@ -35,7 +35,7 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 		o.amiss("the plan is invalid: "+faults[0].String()+view.AndMore(len(faults)-1), "fix it; "+o.Suggest().Lint()+" tells all faults")
 		return
 	}
-	unready := o.standing(cm)
+	unready := o.standing(agent, cm)
 	targetGone := o.target(ctx, k, cm, spec)
 	account := plan.Account(spec)
 	accountThere, told := o.account(ctx, k, agent, cm, account)

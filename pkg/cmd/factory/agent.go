@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
@@ -143,7 +144,7 @@ func (c *Factory) agentIn(ctx context.Context, k *Cluster, namespace string) (Ag
 }
 
 func (c *Factory) readHeartbeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap) AgentState {
-	s := AgentState{Namespace: cm.Namespace, Version: cm.Data["version"], Identity: cm.Data["identity"], Pod: cm.Data["pod"], Key: cm.Data[annotations.HeartbeatKey]}
+	s := AgentState{Namespace: cm.Namespace, Version: cm.Data["version"], Identity: cm.Data["identity"], Pod: cm.Data["pod"], Key: cm.Data[annotations.HeartbeatKey], Unconfigured: remedy.Unconfigured(c.Suggest(), cm.Namespace, cm.Data[annotations.HeartbeatConfiguration])}
 	now := c.Now().Add(k.Skew())
 	at, err := time.Parse(time.RFC3339, cm.Data["heartbeat"])
 	if err != nil {

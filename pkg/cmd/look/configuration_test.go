@@ -26,3 +26,24 @@ func TestStatusAndVersionSayThatTheConfigurationIsInvalid(t *testing.T) {
 		t.Errorf("who may not read it is told %+v", got)
 	}
 }
+
+// Where there is no object, the heartbeat alone tells that there was one.
+func TestStatusAndVersionSayThatTheConfigurationIsGone(t *testing.T) {
+	for how, told := range map[string]string{
+		annotations.ConfigurationDeleted: "the agent's configuration, ConfigMap maint-system/maint-agent, was deleted: what the agent took up before stays in force until it restarts, and after a restart the defaults hold, without your denied steps and limits; apply yours again, or get the usual one by 'kubectl maint install --apply --namespace maint-system'",
+		annotations.ConfigurationLost:    "the agent's configuration, ConfigMap maint-system/maint-agent, is gone, and the defaults are in force, without the denied steps and limits that it may have had; apply yours again, or get the usual one by 'kubectl maint install --apply --namespace maint-system'",
+	} {
+		agent := cmdtest.Agent()
+		agent.Data[annotations.HeartbeatConfiguration] = how
+		o := cmdtest.NewCluster(t, cmd.Run, agent, cmdtest.Namespace("shop"))
+		for _, line := range []string{"status", "version"} {
+			if got := o.Maint(line); got.Code != 0 || !strings.Contains(got.Out+got.Err, told+"\n") {
+				t.Errorf("%s: %s says %+v", how, line, got)
+			}
+		}
+		what, remedy, _ := strings.Cut(told, "; ")
+		if got := o.Maint("doctor"); got.Code != 1 || !strings.Contains(got.Out, "amiss    "+what+"\n         "+remedy+"\n") {
+			t.Errorf("%s: doctor says %+v", how, got)
+		}
+	}
+}

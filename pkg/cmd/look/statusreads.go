@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -57,7 +58,7 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	}
 	var active []view.Run
 	group.Go(func() error { active, r.nodesUnread = o.nodes(ctx, k, &r); return nil })
-	group.Go(func() error { r.config = o.config.look(ctx, o.Now(), k, r.agent.Namespace); return nil })
+	group.Go(func() error { r.config = o.config.look(ctx, o.Now(), k, r.agent); return nil })
 	if !o.everywhere {
 		group.Go(func() error { r.around = source.ReadRestrictions(ctx, k, r.agent.Namespace, namespace); return nil })
 	}
@@ -99,11 +100,11 @@ type configuration struct {
 // configurationFor is how long the answer is used (a guess).
 const configurationFor = 30 * time.Second
 
-func (c *configuration) look(ctx context.Context, now time.Time, k *factory.Cluster, namespace string) string {
+func (c *configuration) look(ctx context.Context, now time.Time, k *factory.Cluster, agent factory.AgentState) string {
 	if !now.Before(c.until) {
-		c.fault, c.until = k.InvalidConfiguration(ctx, namespace), now.Add(configurationFor)
+		c.fault, c.until = k.InvalidConfiguration(ctx, agent.Namespace), now.Add(configurationFor)
 	}
-	return c.fault
+	return cmp.Or(c.fault, agent.Unconfigured)
 }
 
 // skips are the annotations by which targets skip plans. During a live view they are read no more

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
 
@@ -399,6 +400,19 @@ func (c Commands) WhyNode() string { return c.plain("why NODE") }
 // Upgrade says how to see the version of the agent of a namespace, and how to get a newer one.
 func Upgrade(c Commands, namespace string) string {
 	return c.DoctorAll() + " shows its version, and " + c.InstallIn(namespace) + " upgrades it"
+}
+
+// Unconfigured says that the configuration of the agent of a namespace is gone, what is in force, and
+// how to get it back; empty: it is not gone. how is annotations.HeartbeatConfiguration.
+func Unconfigured(c Commands, namespace, how string) string {
+	gone, back := "the agent's configuration, ConfigMap "+namespace+"/"+annotations.AgentConfigName+", ", "apply yours again, or get the usual one by "+c.InstallIn(namespace)
+	switch how {
+	case annotations.ConfigurationDeleted:
+		return gone + "was deleted: what the agent took up before stays in force until it restarts, and after a restart the defaults hold, without your denied steps and limits; " + back
+	case annotations.ConfigurationLost:
+		return gone + "is gone, and the defaults are in force, without the denied steps and limits that it may have had; " + back
+	}
+	return ""
 }
 
 // Given are the flags that a command was called with, as one that it suggests repeats them: each with

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -105,7 +106,7 @@ func (o *versionOptions) askAgent(ctx context.Context) (installation, error) {
 	if err != nil {
 		return installation{}, k.Explain("ask for the agent", err)
 	}
-	out := installation{missing: found.Missing, others: k.OtherAgents(ctx, found.Namespace), invalid: k.InvalidConfiguration(ctx, found.Namespace)}
+	out := installation{missing: found.Missing, others: k.OtherAgents(ctx, found.Namespace), invalid: cmp.Or(k.InvalidConfiguration(ctx, found.Namespace), found.Unconfigured)}
 	if found.Missing == "" || found.Elsewhere {
 		out.agent = &found
 	}

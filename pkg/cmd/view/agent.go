@@ -22,6 +22,8 @@ type Agent struct {
 	Elsewhere bool      `json:"-"`                 // it is at work, and missing where the command is
 	Others    string    `json:"-"`                 // where all namespaces are meant: in which it does nothing
 	Widened   string    `json:"-"`                 // the command after which it watches all
+	// Unconfigured is that its configuration is gone, and what follows; empty: it is not.
+	Unconfigured string `json:"-"`
 }
 
 // VersionText is the agent's version, which is known after its first heartbeat.

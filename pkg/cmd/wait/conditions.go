@@ -178,7 +178,11 @@ func (o *options) phase(ctx context.Context, k *factory.Cluster, cm *corev1.Conf
 // reached says whether the phase that somebody has is the one that is waited for. A run that has ended
 // with another phase never will have it.
 func (o *options) reached(kind, name, got, message string) (bool, string, error) {
-	stands := "phase " + got + view.Colon(print.New(o.Env, o.Zone).InstantsInZone(message))
+	stands := "no phase yet"
+	if got != "" {
+		stands = "phase " + got
+	}
+	stands += view.Colon(print.New(o.Env, o.Zone).InstantsInZone(message))
 	if known := phasesOf(kind); !slices.ContainsFunc(known, func(p string) bool { return strings.EqualFold(p, o.value) }) {
 		return false, "", o.neverHas(o.name, known)
 	}
