@@ -139,8 +139,7 @@ const Finalizer = "maint.dev/run"
 // RunExtra is the user extra that marks requests made for a run.
 const RunExtra = "maint.dev/run"
 
-// WakingExtra is its value on requests that wake what a HibernatePlan put to sleep. No run has such a
-// name, so what a run alone may change stays closed to them.
+// WakingExtra is its value on requests that wake what a HibernatePlan put to sleep. No run has this name.
 const WakingExtra = "waking"
 
 // Field managers. What a plan applies has one of its own, see PlanManager.

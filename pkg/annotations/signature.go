@@ -41,10 +41,7 @@ const (
 	HeartbeatActors  = "actors"
 	ActorsVerified   = "verified"
 	ActorsUnverified = "unverified"
-)
-
-// HeartbeatConfiguration says there how the agent's configuration stands; absent: there was none.
-const (
+	// HeartbeatConfiguration says how the agent's configuration stands; absent: there was none.
 	HeartbeatConfiguration = "configuration"
 	ConfigurationPresent   = "present"
 	ConfigurationDeleted   = "deleted" // the agent keeps it in force until it ends

@@ -1,3 +1,4 @@
+// Package look holds the commands that show what is, was and will be, and write nothing.
 package look
 
 import (

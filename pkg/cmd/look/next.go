@@ -322,8 +322,7 @@ func (o *nextOptions) windows(s view.Subject) error {
 	return w.Flush()
 }
 
-// endUnknown says whether a window closes at a time that is not known yet. If it has no start either, that
-// may be unknown, too.
+// endUnknown says whether a window closes at a time that is not known yet; its start may be unknown, too.
 func endUnknown(s view.Subject, i schedule.Interval, from time.Time) bool {
 	if i.Start != nil && i.Start.After(from) {
 		from = *i.Start

@@ -3,6 +3,7 @@ package look
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -69,7 +70,7 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 		}
 	}
 	if o.everywhere && apierrors.IsForbidden(r.nodesDenied) { // who asks for one namespace need not be told
-		o.Warn(noNodes + ": " + r.nodesDenied.Error())
+		o.Warn(r.nodesDenied.Error())
 	}
 	r.ledgers = map[types.UID]view.Ledger{}
 	for _, cm := range r.plans {
@@ -157,29 +158,22 @@ func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster, r *reads)
 	var err error
 	if o.seen != nil {
 		r.nodes = o.seen.Nodes()
-	} else {
-		list, err := k.Nodes(ctx, "")
-		if err != nil {
-			o.warnUnread(ctx, noNodes, err)
-			r.nodesDenied = err
-			return nil, true
-		}
-		r.nodes = list
+	} else if r.nodes, err = k.Nodes(ctx, ""); err != nil {
+		r.nodesDenied = fmt.Errorf("what goes on on nodes is not shown: %w", err)
+		o.warnUnread(ctx, r.nodesDenied)
+		return nil, true
 	}
 	active, r.use.Unseen, err = k.ActiveRuns(ctx)
 	if err != nil {
-		o.warnUnread(ctx, "which runs have nodes is not shown", err)
+		o.warnUnread(ctx, fmt.Errorf("which runs have nodes is not shown: %w", err))
 	}
 	return active, err != nil
 }
 
-// noNodes is what is missing where nodes cannot be read.
-const noNodes = "what goes on on nodes is not shown"
-
 // warnUnread warns that a part is missing, unless the user may not read it.
-func (o *statusOptions) warnUnread(ctx context.Context, what string, err error) {
+func (o *statusOptions) warnUnread(ctx context.Context, err error) {
 	if !apierrors.IsForbidden(err) && ctx.Err() == nil {
-		o.Warn(what + ": " + err.Error())
+		o.Warn(err.Error())
 	}
 }
 

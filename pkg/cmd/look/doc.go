@@ -1,2 +1,0 @@
-// Package look holds the commands that show what is, was and will be, and write nothing.
-package look
