@@ -126,7 +126,7 @@ test-tools: ## Tests of what makes the image, the schemas, the manifests and a r
 
 CORE := pkg/schedule pkg/expr pkg/knob pkg/document pkg/selector pkg/policy pkg/drain pkg/intent pkg/nodes pkg/plan pkg/reference pkg/run pkg/agentconfig pkg/ledger pkg/workflow pkg/watchrule pkg/trigger pkg/calendar pkg/simulate pkg/annotations pkg/hibernate pkg/savings pkg/transition pkg/amendment pkg/connector pkg/rights pkg/lifecycle pkg/summary pkg/stuck pkg/claims pkg/offwindow pkg/outbound pkg/restoredata
 # What pkg/schedule is made of: it is tested there.
-TIME := $(addprefix pkg/schedule/internal/,civil ics meeting rfc3339 zones)
+TIME := $(filter-out %/zonegen,$(wildcard pkg/schedule/internal/*))
 MUTANTS ?= 100
 
 .PHONY: chart-test

@@ -87,10 +87,11 @@ func (k *Cluster) Names(ctx context.Context, resource, namespace, selector strin
 type serverClock struct {
 	ahead atomic.Int64
 
-	mu   sync.Mutex // guards what follows
-	down time.Time  // since when it does not answer, by our clock; zero: it answers
-	why  error
-	back time.Time // when it answered again; zero: it always has
+	mu      sync.Mutex // guards what follows
+	reached bool       // it has answered once
+	down    time.Time  // since when it does not answer, by our clock; zero: it answers
+	why     error
+	back    time.Time // when it answered again; zero: it always has
 }
 
 // RoundTripper notes the time of each answer.
@@ -128,9 +129,20 @@ func (s *serverClock) answered(status int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.reached = true
 	if !s.down.IsZero() {
 		s.down, s.back = time.Time{}, time.Now()
 	}
+}
+
+// Reached says whether the API server has answered this command once, whatever it does now.
+func (k *Cluster) Reached() bool {
+	if k.clock == nil {
+		return false
+	}
+	k.clock.mu.Lock()
+	defer k.clock.mu.Unlock()
+	return k.clock.reached
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,10 +52,52 @@ func ByLabel(selector string) func(*metav1.ListOptions) {
 func ConfigMaps(ctx context.Context, k *factory.Cluster, namespace string, tweak func(*metav1.ListOptions)) (*Cache, error) {
 	probe := metav1.ListOptions{Limit: 1}
 	tweak(&probe)
-	if _, err := k.ConfigMaps(namespace).List(ctx, probe); err != nil {
+	if err := first(ctx, k, func() error { _, err := k.ConfigMaps(namespace).List(ctx, probe); return err }); err != nil {
 		return nil, k.ReadError("watch ConfigMaps", namespace, err)
 	}
 	return start(ctx, k, newInformer(k, k.Kube.CoreV1().ConfigMaps(namespace), &corev1.ConfigMap{}, tweak))
+}
+
+// betweenLists is how long it takes until an API server that does not answer is asked again.
+const betweenLists = time.Second
+
+// first is the list before a watch. An API server that has answered this command, and does not
+// answer now, is asked again until ctx ends: what the command has asked for goes on meanwhile.
+func first(ctx context.Context, k *factory.Cluster, list func() error) error {
+	for told := false; ; told = true {
+		err := list()
+		if err == nil || ctx.Err() != nil || refused(err) || !k.Reached() {
+			return err
+		}
+		if !told {
+			outage(k, err)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(betweenLists):
+		}
+	}
+}
+
+// refused says whether an error is an answer that stays the same: a right or an object that is missing.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
+}
+
+// outage says once that the API server does not answer.
+func outage(k *factory.Cluster, err error) {
+	switch {
+	case k.Broken != nil:
+		k.Broken(err)
+	case k.Warn != nil:
+		k.Warn("the API server does not answer; it is asked again: " + err.Error())
+	}
 }
 
 // client lists and watches the objects of a kind.

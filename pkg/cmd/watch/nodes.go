@@ -23,7 +23,7 @@ func Nodes(ctx context.Context, k *factory.Cluster, changed chan struct{}, names
 	}
 	probe := metav1.ListOptions{Limit: 1}
 	tweak(&probe)
-	if _, err := k.Kube.CoreV1().Nodes().List(ctx, probe); err != nil {
+	if err := first(ctx, k, func() error { _, err := k.Kube.CoreV1().Nodes().List(ctx, probe); return err }); err != nil {
 		return nil, k.Explain("watch nodes", err)
 	}
 	informer := newInformer(k, k.Kube.CoreV1().Nodes(), &corev1.Node{}, tweak)
@@ -82,7 +82,7 @@ func PodsOn(ctx context.Context, k *factory.Cluster, changed chan struct{}, node
 	}
 	probe := metav1.ListOptions{Limit: 1}
 	tweak(&probe)
-	if _, err := k.Kube.CoreV1().Pods("").List(ctx, probe); err != nil {
+	if err := first(ctx, k, func() error { _, err := k.Kube.CoreV1().Pods("").List(ctx, probe); return err }); err != nil {
 		return nil, k.Explain("watch the pods of node "+node, err)
 	}
 	return startInto(ctx, k, newInformer(k, k.Kube.CoreV1().Pods(""), &corev1.Pod{}, tweak), changed, func(_, _ any) bool { return true })
@@ -90,7 +90,8 @@ func PodsOn(ctx context.Context, k *factory.Cluster, changed chan struct{}, node
 
 // Pods keeps a live picture of the pods of a namespace that a selector picks.
 func Pods(ctx context.Context, k *factory.Cluster, namespace, selector string) (*Cache, error) {
-	if _, err := k.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1}); err != nil {
+	probe := metav1.ListOptions{LabelSelector: selector, Limit: 1}
+	if err := first(ctx, k, func() error { _, err := k.Kube.CoreV1().Pods(namespace).List(ctx, probe); return err }); err != nil {
 		return nil, err
 	}
 	return start(ctx, k, newInformer(k, k.Kube.CoreV1().Pods(namespace), &corev1.Pod{}, ByLabel(selector)))
