@@ -234,3 +234,49 @@ func TestSleepThatFailsIsWaitedForAtATerminal(t *testing.T) {
 	p.Ends(4, "nights", "Error")
 	l.expect(said{err: p.Stderr.String()}, 0, "error: plan nights: Error: apps failed: ", "forbidden")
 }
+
+func TestLogsAreReadByAKey(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	spec := "steps:\n"
+	for i := range 12 {
+		spec += fmt.Sprintf("- {name: call-%d, type: webhook, properties: {url: \"HOOK/call\"}}\n", i)
+	}
+	l.plan("calls", spec+"- {name: hold, type: suspend}\n")
+	l.plan("quiet", holding)
+	l.seen("calls")
+	l.seen("quiet")
+	l.trigger("calls", "1")
+	name := l.running("calls", "hold").run.Name
+	before := l.written()
+
+	p := l.sits(100, 12, "status", "-w")
+	p.Sees("calls", "q quit")
+	p.Types("/▶ hold\r") // a line of the run
+	p.Sees("> ", "!quiet")
+	p.Types("l")
+	p.Sees("==> call-11 (webhook, Succeeded)", "esc back")
+	p.Sees("!==> call-0 ") // the end of a log comes first
+	p.TakesTheScreen()
+	p.Types("g")
+	p.Sees("==> call-0 (webhook, Succeeded)", "POST "+l.hooks.URL, "!==> call-11 ")
+	p.Types(" ")
+	p.Sees("!==> call-0 ", "==> call-3 ")
+	p.Types("G")
+	p.Sees("==> call-11 (webhook, Succeeded)", "!is the newest of")
+	p.Types("\x1b")
+	p.Sees("▶ hold", "q quit", "!esc back")
+	p.Types("\x1b") // the filter is cleared
+	p.Sees("call-2 ", "!/▶ hold")
+	p.Types("q")
+	p.Ends(0)
+	if said := p.Stderr.String(); said != "" {
+		t.Errorf("standard error: %q", said)
+	}
+	if n := l.written() - before; n != 0 {
+		t.Errorf("who reads logs has written %d times", n)
+	}
+	if r := l.runs("calls"); len(r) != 1 || r[0].run.Name != name || r[0].journal.Phase != run.Running {
+		t.Errorf("the run is no longer as it was: %s", describeRuns(r))
+	}
+}

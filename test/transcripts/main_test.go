@@ -93,6 +93,7 @@ func TestTranscriptsOfACluster(t *testing.T) {
 	s.folder("installed") // while nothing runs yet
 	s.folder("agent")
 	s.folder("shared") // which write in the agent's namespace, where others would see it
+	s.folder("alone")  // which see what those write
 	s.folder("nodes")  // which others would see
 	s.running.Kill()
 	s.folder("silent")

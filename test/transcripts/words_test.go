@@ -40,7 +40,7 @@ var ( //nolint:gochecknoglobals // compiled once
 	lasted   = regexp.MustCompile(`("duration": )"(?:\d+(?:ms|[dhms]))+"`)
 	hosts    = regexp.MustCompile(`(\b(?:identity|pod)"?: "?)[\w.-]+`)
 	progress = regexp.MustCompile(`(YYYY-MM-DDThh:mm:ssZ plan [\w-]+: Active): .*`)
-	passing  = regexp.MustCompile(`(?m)^(?:! )?(?:YYYY-MM-DDThh:mm:ssZ (?:(?:run|step) [\w/-]+: (?:Pending|Running)(?: \(dry run\))?|[\w-]+: target [\w-]+: (?:Pending|Running)|plan [\w-]+: (?:Hibernating|WakingUp): .*|waiting for run [\w-]+(?:: .*)?)|waiting for \w+ of node/[\w-]+: .*)(?:\n|\z)`)
+	passing  = regexp.MustCompile(`(?m)^(?:! )?(?:YYYY-MM-DDThh:mm:ssZ (?:(?:run|step) [\w/-]+: (?:Pending|Running)(?: \(dry run\))?|[\w-]+: target [\w-]+: (?:Pending|Running)|plan [\w-]+: (?:Hibernating|WakingUp): .*|node [\w-]+: being released, was \w+|waiting for run [\w-]+(?:: .*)?)|waiting for \w+ of node/[\w-]+: .*)(?:\n|\z)`)
 	columns  = regexp.MustCompile(`(\S) {3,}`)
 	digits   = regexp.MustCompile(`\d`)
 )
