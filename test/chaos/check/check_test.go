@@ -128,6 +128,18 @@ func lived() *book {
 		act(3, "a1").run(4, "a1", "update", "Running", "say=Succeeded").run(5, "a1", "update", "Succeeded", "say=Succeeded")
 }
 
+func TestWhatWakesIsOfNoRun(t *testing.T) {
+	for value, want := range map[string]string{"shop/maint-run-a": "maint-run-a", "maint-run-a": "maint-run-a", "waking": ""} {
+		var e harness.AuditEvent
+		if err := json.Unmarshal([]byte(`{"impersonatedUser":{"extra":{"maint.dev/run":["`+value+`"]}}}`), &e); err != nil {
+			t.Fatal(err)
+		}
+		if got := marked(e); got != want {
+			t.Errorf("%s: %q, want %q", value, got, want)
+		}
+	}
+}
+
 func TestCheckersSeeWhatIsWrongAndNothingElse(t *testing.T) {
 	judge := map[string]func(History) []Finding{
 		"ended": Ended, "leader": Leader, "first-write": FirstWrite, "requests": Requests, "refusals": Refusals, "intents": Intents, "needless": Needless,

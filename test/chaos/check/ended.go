@@ -47,6 +47,9 @@ func marked(e harness.AuditEvent) string {
 		return ""
 	}
 	for _, value := range e.Impersonated.Extra[runExtra] {
+		if value == wakingExtra { // the write of a HibernatePlan, not of a run
+			return ""
+		}
 		return value[strings.LastIndex(value, "/")+1:]
 	}
 	return ""

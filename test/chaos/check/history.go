@@ -20,11 +20,13 @@ import (
 const (
 	agentUser = harness.AgentUser
 	runExtra  = "maint.dev/run"
-	finalizer = "maint.dev/run"
-	labelKind = "maint.dev/kind"
-	labelPlan = "maint.dev/plan"
-	labelPh   = "maint.dev/phase"
-	pauseKey  = "maint.dev/pause"
+	// wakingExtra is the value of runExtra on what wakes a HibernatePlan's targets.
+	wakingExtra = "waking"
+	finalizer   = "maint.dev/run"
+	labelKind   = "maint.dev/kind"
+	labelPlan   = "maint.dev/plan"
+	labelPh     = "maint.dev/phase"
+	pauseKey    = "maint.dev/pause"
 )
 
 // Send is when a request left its process, as the proxy in between saw it.
