@@ -2,9 +2,7 @@ package walls
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,23 +13,14 @@ import (
 func adviceOf(root, folder string) (map[string][]string, error) {
 	proposed := regexp.MustCompile(`'kubectl (?:%s )?[a-z-]+[^']*'`)
 	found := map[string][]string{}
-	files, err := goFiles(filepath.Join(root, folder))
-	for _, path := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		name, err := filepath.Rel(root, path)
-		if err != nil {
-			return nil, err
-		}
+	err := eachFile(root, folder, func(name string, file *ast.File) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if text, is := n.(*ast.BasicLit); is && text.Kind == token.STRING {
 				found[name] = append(found[name], proposed.FindAllString(text.Value, -1)...)
 			}
 			return true
 		})
-	}
+	})
 	return found, err
 }
 

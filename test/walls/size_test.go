@@ -52,6 +52,26 @@ func goFiles(root string) ([]string, error) {
 	return found, err
 }
 
+// eachFile reads the files of Go below a folder that are no tests, and hands them over by their names below root.
+func eachFile(root, folder string, see func(name string, file *ast.File)) error {
+	files, err := goFiles(filepath.Join(root, folder))
+	if err != nil {
+		return err
+	}
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		see(filepath.ToSlash(name), file)
+	}
+	return nil
+}
+
 // timeLimit is how many lines pkg/schedule may have. Cron, RRULE, windows and calendars are one
 // arithmetic of wall clocks, read together; the zones of the IANA database and the lines of an
 // iCalendar file are rooms within it already. A part that needs neither belongs elsewhere.

@@ -3,10 +3,8 @@ package walls
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,16 +39,7 @@ func namedLayouts() []string {
 // What only has the length of a form is none.
 func timesOf(root, folder string) (map[string][]string, error) {
 	found := map[string][]string{}
-	files, err := goFiles(filepath.Join(root, folder))
-	for _, path := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		name, err := filepath.Rel(root, path)
-		if err != nil {
-			return nil, err
-		}
+	err := eachFile(root, folder, func(name string, file *ast.File) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			form := ""
 			switch n := n.(type) {
@@ -67,12 +56,12 @@ func timesOf(root, folder string) (map[string][]string, error) {
 					form = "time." + n.Sel.Name
 				}
 			}
-			if name = filepath.ToSlash(name); form != "" && !slices.Contains(found[name], form) {
+			if form != "" && !slices.Contains(found[name], form) {
 				found[name] = append(found[name], form)
 			}
 			return true
 		})
-	}
+	})
 	return found, err
 }
 
