@@ -22,7 +22,7 @@ func agentRooms() map[string][]string {
 		"keys":            {"client"},
 		"store":           {"client", "keys", "queue", "status"},
 		"leader":          {"client"},
-		"notify":          {"metrics"},
+		"notify":          {"metrics", "queue"},
 		"targets":         {"client", "store"},
 		"gates":           {"client", "keys", "queue", "status", "store"},
 		"watchrules":      {"client", "store"},

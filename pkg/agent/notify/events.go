@@ -3,7 +3,7 @@ package notify
 import (
 	"fmt"
 	"log/slog"
-	"slices"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
@@ -48,10 +49,7 @@ type Recorder struct {
 	once    sync.Once
 	sending atomic.Int64 // requests to a Sink that are not answered yet
 
-	mu    sync.Mutex
-	waits map[string][]event // by namespace
-	turns []string           // the namespaces of those that wait, whose turn is next first
-	count int
+	waits *queue.Turns[event]
 
 	// Of Run alone.
 	busySince time.Time
@@ -67,7 +65,7 @@ type event struct {
 
 // NewRecorder records Events by another recorder once it is run.
 func NewRecorder(to record.EventRecorder, log *slog.Logger) *Recorder {
-	return &Recorder{to: to, log: log, news: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}), waits: map[string][]event{}}
+	return &Recorder{to: to, log: log, news: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}), waits: queue.NewTurns[event](math.MaxInt)}
 }
 
 // Event records an Event about an object.
@@ -88,7 +86,7 @@ func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 		return
 	}
 	e := event{about: about, annotations: annotations, kind: kind, reason: reason, message: document.OneLine(fmt.Sprintf(format, args...))}
-	if left := r.add(e); left != nil {
+	if left, is := r.add(e); is {
 		r.log.Warn("an Event is left out, since too many wait", "reason", left.reason, "about", left.about.Namespace+"/"+left.about.Name)
 	}
 	select {
@@ -98,48 +96,20 @@ func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 }
 
 // add has an Event wait. Where too many do, the newest of the namespace that has most of them is left out.
-func (r *Recorder) add(e event) (left *event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	namespace := e.about.Namespace
-	if len(r.waits[namespace]) == 0 {
-		r.turns = append(r.turns, namespace)
+func (r *Recorder) add(e event) (left event, is bool) {
+	r.waits.Add(e.about.Namespace, e)
+	if r.waits.Waiting() <= mostEvents {
+		return event{}, false
 	}
-	r.waits[namespace] = append(r.waits[namespace], e)
-	if r.count++; r.count <= mostEvents {
-		return nil
-	}
-	most := slices.MaxFunc(r.turns, func(a, b string) int { return len(r.waits[a]) - len(r.waits[b]) })
-	last := len(r.waits[most]) - 1
-	left = new(r.waits[most][last])
-	r.waits[most] = r.waits[most][:last]
-	if r.count--; last == 0 {
-		r.ends(most)
-	}
-	return left
-}
-
-// ends takes a namespace of which nothing waits from those that come in turn.
-func (r *Recorder) ends(namespace string) {
-	delete(r.waits, namespace)
-	r.turns = slices.DeleteFunc(r.turns, func(other string) bool { return other == namespace })
+	return r.waits.DropNewest()
 }
 
 // next is the oldest Event of the namespace whose turn it is.
 func (r *Recorder) next() (e event, is bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.turns) == 0 {
-		return event{}, false
+	if e, is = r.waits.Next(); is {
+		r.waits.Leave(e.about.Namespace)
 	}
-	namespace := r.turns[0]
-	list := r.waits[namespace]
-	r.turns, r.waits[namespace] = append(r.turns[1:], namespace), list[1:]
-	if len(list) == 1 {
-		r.ends(namespace)
-	}
-	r.count--
-	return list[0], true
+	return e, is
 }
 
 // Run hands Events on until Stop. busy says whether there is more urgent work.

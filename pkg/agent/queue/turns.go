@@ -92,6 +92,32 @@ func (t *Turns[T]) Drop(namespace string, unwanted func(T) bool) {
 	}
 }
 
+// DropNewest takes away what came last in the namespace of which most waits. Of namespaces that have their share
+// at work it takes nothing.
+func (t *Turns[T]) DropNewest() (item T, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var most *tenant[T]
+	for _, namespaces := range t.ready {
+		for e := namespaces.Front(); e != nil; e = e.Next() {
+			if one := e.Value.(*tenant[T]); most == nil || len(one.waiting) > len(most.waiting) {
+				most = one
+			}
+		}
+	}
+	if most == nil {
+		return item, false
+	}
+	last := len(most.waiting) - 1
+	item, most.waiting[last] = most.waiting[last], item
+	most.waiting = most.waiting[:last]
+	t.waiting--
+	if last == 0 {
+		t.place(most)
+	}
+	return item, true
+}
+
 // Waiting is how many wait, those with them whose namespace has its share at work.
 func (t *Turns[T]) Waiting() int {
 	t.mu.Lock()

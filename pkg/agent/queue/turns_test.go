@@ -9,7 +9,7 @@ import (
 func TestTheOrderOfTurns(t *testing.T) {
 	for name, c := range map[string]struct {
 		share int
-		does  string // adds a1, "-a" has one of a leave, "!a1" drops it, "." takes what is next
+		does  string // adds a1, "-a" has one of a leave, "!a1" drops it, "x" drops what has most and came last, "." takes what is next
 		want  string
 		left  int
 	}{
@@ -22,6 +22,9 @@ func TestTheOrderOfTurns(t *testing.T) {
 		"no more than a share, and others go on":          {1, "a1 a2 a3 b1 . . . -b . b2 .", "a1 b1 none none b2", 2},
 		"what is dropped is not handed out":               {9, "a1 a2 b1 !a1 . . .", "a2 b1 none", 0},
 		"a namespace of which all is dropped has no turn": {1, "a1 a2 a3 . !a2 !a3 -a . !b1 b1 .", "a1 none b1", 0},
+		"the newest of who has most is dropped":           {9, "a1 b1 b2 a2 b3 x . . . . .", "a1 b1 a2 b2 none", 0},
+		"of those who have as many, of who is next":       {9, "b1 a1 x . .", "a1 none", 0},
+		"of who has its share at work none is dropped":    {1, "a1 a2 a3 . x b1 x . -a . .", "a1 none a2 none", 1},
 		"nothing of nobody":                               {1, ". a1 . -a .", "none a1 none", 0},
 	} {
 		turns, got := NewTurns[string](c.share), []string{}
@@ -33,6 +36,8 @@ func TestTheOrderOfTurns(t *testing.T) {
 					next = "none"
 				}
 				got = append(got, next)
+			case do == "x":
+				turns.DropNewest()
 			case strings.HasPrefix(do, "-"):
 				turns.Leave(name)
 			case strings.HasPrefix(do, "!"):
