@@ -11,14 +11,12 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
 )
 
 // How long a watch is asked for, and how long it may be silent before it is doubted.
@@ -660,23 +658,5 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 		return false
 	case <-timer.C:
 		return true
-	}
-}
-
-// EachOf hands on the metadata of what is there now of a core resource, and says which version the
-// list has.
-func EachOf(ctx context.Context, client metadata.Interface, resource, namespace string, of metav1.ListOptions, see func(m *metav1.PartialObjectMetadata)) (uint64, error) {
-	from := client.Resource(corev1.SchemeGroupVersion.WithResource(resource)).Namespace(namespace)
-	for of.Limit = PageSize; ; {
-		page, err := from.List(ctx, of)
-		if err != nil {
-			return 0, err
-		}
-		for i := range page.Items {
-			see(&page.Items[i])
-		}
-		if of.Continue = page.Continue; of.Continue == "" {
-			return Version(page.ResourceVersion), nil
-		}
 	}
 }

@@ -270,7 +270,7 @@ func (f *freshness) doubtUnless(shown func() bool) {
 func (f *freshness) confirmPlans(ctx context.Context) error {
 	began := f.config.Now()
 	of := metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindPlan}
-	_, err := informer.EachOf(ctx, f.config.Meta, "configmaps", f.config.WatchNamespace, of, func(m *metav1.PartialObjectMetadata) {
+	_, err := f.eachOf(ctx, "configmaps", f.config.WatchNamespace, of, func(m *metav1.PartialObjectMetadata) {
 		k := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 		have := f.docs.Plan(k)
 		if have == nil || informer.VersionOf(have) < informer.Version(m.ResourceVersion) {
@@ -310,11 +310,29 @@ func (f *freshness) confirmNamespace(ctx context.Context, in string, c *namespac
 // and waits until that is no older.
 func (f *freshness) confirmCache(ctx context.Context, cache *informer.Cache, c *namespaceCheck, resource, namespace string, of metav1.ListOptions, shows func(there map[string]uint64) bool) error {
 	there := map[string]uint64{}
-	version, err := informer.EachOf(ctx, f.config.Meta, resource, namespace, of, func(m *metav1.PartialObjectMetadata) { there[m.Name] = informer.Version(m.ResourceVersion) })
+	version, err := f.eachOf(ctx, resource, namespace, of, func(m *metav1.PartialObjectMetadata) { there[m.Name] = informer.Version(m.ResourceVersion) })
 	if err != nil || shows(there) {
 		return err
 	}
 	c.found.Add(1)
 	defer c.found.Add(1) // who decided while it was not yet taken in decides anew, too
 	return cache.Await(ctx, version, echo, func() bool { return shows(there) })
+}
+
+// eachOf hands on the metadata of what is there now of a core resource, and says which version the
+// list has.
+func (f *freshness) eachOf(ctx context.Context, resource, namespace string, of metav1.ListOptions, see func(*metav1.PartialObjectMetadata)) (version uint64, err error) {
+	from := f.config.Meta.Resource(corev1.SchemeGroupVersion.WithResource(resource)).Namespace(namespace)
+	err = kube.EachOf(ctx, func(ctx context.Context, page metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		page.FieldSelector = of.FieldSelector
+		list, err := from.List(ctx, page)
+		if err == nil {
+			version = informer.Version(list.ResourceVersion)
+		}
+		return list, err
+	}, of.LabelSelector, func(m *metav1.PartialObjectMetadata) error {
+		see(m)
+		return nil
+	})
+	return version, err
 }
