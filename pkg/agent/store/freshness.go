@@ -44,7 +44,7 @@ const (
 type freshness struct {
 	config FreshConfig
 	docs   *Documents
-	all    *informer.SharedCheck // plans, where many wait
+	all    *sharedCheck // plans, where many wait
 
 	mu      sync.Mutex
 	in      map[string]*namespaceCheck                 // by namespace
@@ -57,7 +57,7 @@ type freshness struct {
 // namespaceCheck is the look at what gates the plans of a namespace: what it says itself, and the
 // policies, calendars, templates, connectors and configuration in it.
 type namespaceCheck struct {
-	*informer.SharedCheck
+	*sharedCheck
 	found atomic.Uint64 // grows whenever something of it was found to be old, and again when it is no more
 }
 
@@ -73,7 +73,7 @@ type FreshConfig struct {
 }
 
 func newFreshness(d *Documents, c FreshConfig) *freshness {
-	return &freshness{config: c, docs: d, all: informer.NewSharedCheck(), in: map[string]*namespaceCheck{}, plans: map[types.NamespacedName]time.Time{}, newer: map[types.NamespacedName]*corev1.ConfigMap{}, gone: map[types.NamespacedName]string{}}
+	return &freshness{config: c, docs: d, all: newSharedCheck(), in: map[string]*namespaceCheck{}, plans: map[types.NamespacedName]time.Time{}, newer: map[types.NamespacedName]*corev1.ConfigMap{}, gone: map[types.NamespacedName]string{}}
 }
 
 // document is a plan as it was read live, where that is newer than what the cache has.
@@ -128,7 +128,7 @@ func (f *freshness) check(namespace string) *namespaceCheck {
 			clear(f.in)
 			f.cleared += 1 << 32
 		}
-		c = &namespaceCheck{SharedCheck: informer.NewSharedCheck()}
+		c = &namespaceCheck{sharedCheck: newSharedCheck()}
 		c.found.Store(f.cleared)
 		f.in[namespace] = c
 	}
@@ -141,7 +141,7 @@ func (f *freshness) recent(k types.NamespacedName, now time.Time) bool {
 	at := f.plans[k]
 	f.mu.Unlock()
 	return (k.Name == "" || now.Sub(at).Abs() < freshTTL) &&
-		!slices.ContainsFunc(f.namespacesFor(k), func(in string) bool { return !f.check(in).Recent(now, freshTTL) })
+		!slices.ContainsFunc(f.namespacesFor(k), func(in string) bool { return !f.check(in).recent(now) })
 }
 
 // Basis is what a decision over a plan was made on.
@@ -200,7 +200,7 @@ func (d *Documents) GateCheck() func(context.Context) error {
 func (f *freshness) confirm(ctx context.Context, k types.NamespacedName) error {
 	for _, in := range f.namespacesFor(k) {
 		c := f.check(in)
-		if err := c.Do(ctx, f.config.Now, freshTTL, func() error { return f.confirmNamespace(ctx, in, c) }); err != nil {
+		if err := c.do(ctx, f.config.Now, func() error { return f.confirmNamespace(ctx, in, c) }); err != nil {
 			return err
 		}
 	}
@@ -209,7 +209,7 @@ func (f *freshness) confirm(ctx context.Context, k types.NamespacedName) error {
 	}
 	if f.config.Backlog() > manyWaiting && f.docs.Plan(k) != nil {
 		if n := f.config.Plans(); n <= fewPlans && f.config.Backlog() > n/20 {
-			if err := f.all.Do(ctx, f.config.Now, freshTTL, func() error { return f.confirmPlans(ctx) }); err != nil {
+			if err := f.all.do(ctx, f.config.Now, func() error { return f.confirmPlans(ctx) }); err != nil {
 				return fmt.Errorf("look whether the plans are as they were seen: %w", err)
 			}
 		}
