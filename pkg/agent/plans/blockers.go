@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // blocker is one thing that keeps plans from being ready: the rights and the
@@ -35,7 +36,7 @@ type blockers struct {
 	mu    sync.Mutex
 	open  map[blocker]*openBlocker
 	plans map[types.NamespacedName]*blockedPlan
-	dark  map[types.NamespacedName]bool // plans whose mirror cannot be written
+	dark  map[types.NamespacedName]workflow.Refusal // plans whose mirror cannot be written
 
 	leaving leavingMirrors
 }
@@ -84,7 +85,7 @@ const mostLooks = 4
 
 func newBlockers(now func() time.Time, enqueue func(types.NamespacedName)) *blockers {
 	return &blockers{
-		now: now, enqueue: enqueue, open: map[blocker]*openBlocker{}, plans: map[types.NamespacedName]*blockedPlan{}, dark: map[types.NamespacedName]bool{},
+		now: now, enqueue: enqueue, open: map[blocker]*openBlocker{}, plans: map[types.NamespacedName]*blockedPlan{}, dark: map[types.NamespacedName]workflow.Refusal{},
 		leaving: leavingMirrors{byPlan: map[types.NamespacedName][]leavingMirror{}},
 		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[blocker]{Name: "blockers"}),
 	}
@@ -178,16 +179,19 @@ func (b *blockers) pause(by blocker, heard bool, looks int) time.Duration {
 }
 
 // unmirrored notes whether a plan's mirror cannot be written, and says when to try
-// again: as often as plans that are not ready are looked at, and not sooner than
-// the wall clock is.
+// again: soon at first, since a lost connection is there again within seconds, then
+// as rarely as plans that are not ready are looked at.
 func (b *blockers) unmirrored(k types.NamespacedName, is bool) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.dark, k)
-	if is {
-		b.dark[k] = true
+	if !is {
+		delete(b.dark, k)
+		return 0
 	}
-	return min(max(queue.ResyncPeriod, time.Duration(len(b.dark))*blockedShare), longestPause)
+	now := b.now()
+	refused, _ := b.dark[k].Again(now)
+	b.dark[k] = refused
+	return min(max(refused.RetryAt(now).Sub(now), time.Duration(len(b.dark))*blockedShare), longestPause)
 }
 
 // work asks until ctx ends.

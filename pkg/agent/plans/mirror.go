@@ -33,7 +33,9 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 	}
 	if len(f.Plan.Faults) > 0 { // where it is to stand is not known
 		m.Again = time.Time{}
-		c.blockers.unmirrored(k, m.Problem != "")
+		if m.Problem == "" {
+			c.blockers.unmirrored(k, false)
+		}
 		return
 	}
 	if moved(*m, known) {

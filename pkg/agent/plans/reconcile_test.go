@@ -908,7 +908,7 @@ func TestTheMirrorOnTheTarget(t *testing.T) {
 		}
 		w.api.Allow(runner, "patch", "deployments")
 		w.progress(nameOf("nightly", "now"), run.Succeeded)
-		w.after(2 * time.Minute)
+		w.after(5 * time.Second) // not as late as what has been refused for minutes
 		if got := w.condition("nightly", "Mirrored"); got != "" || mirror(w, "status") != "completed" {
 			w.Errorf("Mirrored is %q, the status %q", got, mirror(w, "status"))
 		}

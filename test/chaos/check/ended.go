@@ -46,13 +46,11 @@ func marked(e harness.AuditEvent) string {
 	if e.Impersonated == nil {
 		return ""
 	}
-	for _, value := range e.Impersonated.Extra[runExtra] {
-		if value == wakingExtra { // the write of a HibernatePlan, not of a run
-			return ""
-		}
-		return value[strings.LastIndex(value, "/")+1:]
+	values := e.Impersonated.Extra[runExtra]
+	if len(values) == 0 || values[0] == wakingExtra { // the write of a HibernatePlan, not of a run
+		return ""
 	}
-	return ""
+	return values[0][strings.LastIndex(values[0], "/")+1:]
 }
 
 func (h History) deliveriesAfter(all map[string]*run) []Finding {
