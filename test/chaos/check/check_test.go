@@ -46,18 +46,19 @@ func (b *book) add(at float64, process, verb, resource, name string, edit func(*
 
 func meta(o map[string]any) map[string]any { return o["metadata"].(map[string]any) }
 
-// run is a write of run r: its phase, and steps as path=phase.
+// run is a write of run r: its phase, with a reason after a colon, and steps as path=phase.
 func (b *book) run(at float64, process, verb, phase string, steps ...string) *book {
 	return b.runOf("r", "slot-1", at, process, verb, phase, steps...)
 }
 
 func (b *book) runOf(name, slot string, at float64, process, verb, phase string, steps ...string) *book {
+	phase, reason, _ := strings.Cut(phase, ":")
 	return b.add(at, process, verb, "configmaps", name, func(_ *harness.AuditEvent, o map[string]any) {
 		meta(o)["labels"] = map[string]string{labelKind: "run", labelPlan: "p", labelPh: phase}
 		if phase == "Pending" || phase == "Running" {
 			meta(o)["finalizers"] = []string{finalizer}
 		}
-		j := map[string]any{"phase": phase}
+		j := map[string]any{"phase": phase, "reason": reason}
 		if phase != "Pending" {
 			j["startedAt"] = noon(0)
 		}
@@ -169,6 +170,8 @@ func TestCheckersSeeWhatIsWrongAndNothingElse(t *testing.T) {
 		{"the next leader acts first", "first-write", lived().act(6, "b1").run(7, "b1", "update", "Running"), "b1 sent patch /x/d"},
 		{"one request, one run", "requests", lived(), ""},
 		{"a run that is created again", "requests", lived().run(9, "b1", "create", "Pending"), "created 2 times"},
+		{"a run that is created again and void", "requests", lived().run(9, "b1", "create", "Pending").run(10, "b1", "update", "Aborted:Void"), ""},
+		{"a run that is created again and begins before it is void", "requests", lived().run(9, "b1", "create", "Pending").run(10, "b1", "update", "Running").run(11, "b1", "update", "Aborted:Void"), "created 2 times"},
 		{"two runs of one slot", "requests", lived().runOf("q", "slot-1", 9, "b1", "create", "Pending"), "have one request"},
 		{"two runs of two slots", "requests", lived().runOf("q", "slot-2", 9, "b1", "create", "Pending"), ""},
 		{"a step that failed by itself", "refusals", newBook().run(1, "a1", "create", "Running", "say=Failed:HTTP500"), ""},

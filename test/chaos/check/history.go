@@ -167,6 +167,7 @@ func (s step) ended() bool {
 // journal is the part of a run that changes.
 type journal struct {
 	Phase     string     `json:"phase"`
+	Reason    string     `json:"reason"`
 	StartedAt *time.Time `json:"startedAt"`
 	Section   string     `json:"section"`
 	Steps     []step     `json:"steps"`

@@ -6,12 +6,14 @@ import (
 )
 
 // Requests finds requests that had more than one run: two runs of one identity, or
-// a run that was created again after it had been there.
+// a run that was created again after it had been there. A create that a network held
+// for so long that its run had ended and gone is none of these where the agent took
+// what came of it away unbegun.
 func Requests(h History) []Finding {
 	var out []Finding
 	byIdentity := map[string]*run{}
 	for _, r := range sorted(runs(h.writes())) {
-		if len(r.creations) > 1 {
+		if len(r.creations) > 1 && !r.isVoidSince(r.creations[1]) {
 			out = append(out, Finding{"requests", fmt.Sprintf("run %s/%s was created %d times", r.namespace, r.name, len(r.creations)), r.creations[1].committed})
 		}
 		if r.fixed.PlanUID == "" {
@@ -23,6 +25,21 @@ func Requests(h History) []Finding {
 		byIdentity[r.fixed.identity()] = r
 	}
 	return out
+}
+
+// isVoidSince says whether all that came of a run from a creation on was that it was void.
+func (r *run) isVoidSince(created write) bool {
+	ended := false
+	for _, s := range r.states {
+		if s.committed.Before(created.committed) {
+			continue
+		}
+		ended = s.Phase == "Aborted" && s.Reason == "Void"
+		if !ended && s.Phase != "Pending" {
+			return false
+		}
+	}
+	return ended
 }
 
 // Tokens finds tokens that people set on a plan, and that had no run or more than
