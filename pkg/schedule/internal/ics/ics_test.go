@@ -59,6 +59,29 @@ func TestLinesAndComponents(t *testing.T) {
 			want:   "(4 UIDmap[]=1){A(){B(){}}}",
 			faults: []string{"2 is not ended before END:A in line 3", "4 is outside of BEGIN:VCALENDAR and END:VCALENDAR"},
 		},
+		"a space before the first line continues nothing": {
+			lines: []string{" BEGIN:A", "END:A"},
+			want:  "(){A(){}}",
+		},
+		"ten levels are read": {
+			lines: []string{"BEGIN:A", "BEGIN:B", "BEGIN:C", "BEGIN:D", "BEGIN:E", "BEGIN:F", "BEGIN:G", "BEGIN:H", "BEGIN:I", "BEGIN:J", "END:A"},
+			want:  "(){A(){B(){C(){D(){E(){F(){G(){H(){I(){J(){}}}}}}}}}}}",
+			faults: []string{
+				"2 is not ended before END:A in line 11", "3 is not ended before END:A in line 11", "4 is not ended before END:A in line 11",
+				"5 is not ended before END:A in line 11", "6 is not ended before END:A in line 11", "7 is not ended before END:A in line 11",
+				"8 is not ended before END:A in line 11", "9 is not ended before END:A in line 11", "10 is not ended before END:A in line 11",
+			},
+		},
+		"an eleventh level ends the reading": {
+			lines:  []string{"BEGIN:A", "BEGIN:A", "BEGIN:A", "BEGIN:A", "BEGIN:A", "BEGIN:A", "BEGIN:A", "BEGIN:A", "BEGIN:A", "BEGIN:A", "BEGIN:A", "hello"},
+			want:   "(){A(){A(){A(){A(){A(){A(){A(){A(){A(){A(){}}}}}}}}}}}",
+			faults: []string{"11 stands in more than 10 others"},
+		},
+		"an end without a name ends nothing": {
+			lines:  []string{"END:", "BEGIN:A", "END:", "END:A"},
+			want:   "(){A(){}}",
+			faults: []string{"1 ends what was not begun", "3 ends what was not begun"},
+		},
 		"an end of nothing, and nothing that ends": {
 			lines:  []string{"END:A", "BEGIN:B"},
 			want:   "(){B(){}}",

@@ -30,8 +30,12 @@ func TestANameOfNoZoneSuggestsTheNearest(t *testing.T) {
 		"europe/berlin": "; did you mean Europe/Berlin?",
 		"Europe/Belrin": "; did you mean Europe/Berlin?",
 		"New York":      "; did you mean America/New_York?",
-		"Factory":       `; write an IANA name such as "Europe/Berlin" or "UTC"`,
-		"":              `; write an IANA name such as "Europe/Berlin" or "UTC"`,
+		// equally near ones, in order; as many letters too many as may be, and one more
+		"Louisville":         "; did you mean America/Kentucky/Louisville or America/Louisville?",
+		"Europe/Berlinxxxx":  "; did you mean Europe/Berlin?",
+		"Europe/Berlinxxxxx": `; write an IANA name such as "Europe/Berlin" or "UTC"`,
+		"Factory":            `; write an IANA name such as "Europe/Berlin" or "UTC"`,
+		"":                   `; write an IANA name such as "Europe/Berlin" or "UTC"`,
 	} {
 		_, err := zones.Load(name)
 		if unknown := (*zones.UnknownError)(nil); !errors.As(err, &unknown) || err.Error() != "is not a time zone of the IANA database "+zones.Version+want {
