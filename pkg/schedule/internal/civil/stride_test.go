@@ -27,14 +27,14 @@ func drawStride(r *rand.Rand) civil.Stride {
 	unit := oneOf(r, civil.HourSeconds, civil.MinuteSeconds)
 	s := civil.Stride{
 		Days: civil.Days{Weekdays: oneOf(r, 0, 0, uint8(1+r.UintN(127))), Monthdays: oneOf(r, 0, 0, r.Uint32()&civil.EveryMonthday)},
-		Unit: unit, Step: unit * (1 + r.Int64N(oneOf[int64](r, 3, 50, 500))), Anchor: dayOf(2026, 1, 1)*civil.DaySeconds + unit*r.Int64N(20000),
-		Times: civil.Daytimes{Hours: civil.EveryHour, Minutes: civil.EveryMinute, Seconds: bits(r, 0, 59, 2)},
+		Unit: unit, Step: unit * (1 + r.Int64N(oneOf[int64](r, 3, 50, 500))), Anchor: dayOf(oneOf(r, 1960, 2026), 1, 1)*civil.DaySeconds + unit*r.Int64N(20000),
+		Times: civil.Daytimes{Hours: civil.EveryHour, Minutes: civil.EveryMinute, Seconds: oneOf(r, 1, bits(r, 0, 59, 2))},
 	}
 	if r.IntN(2) == 0 {
 		s.Times.Hours = uint32(bits(r, 0, 23, 12))
 	}
 	if unit == civil.HourSeconds || r.IntN(2) == 0 {
-		s.Times.Minutes = bits(r, 0, 59, 4)
+		s.Times.Minutes = bits(r, 0, 59, 4) | oneOf[uint64](r, 0, 1)
 	}
 	return s
 }
