@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
@@ -138,4 +139,115 @@ func TestWhatANamespaceRefusesIsKeptWhole(t *testing.T) {
 			t.Errorf("of %d bytes %d are kept", len(text), len(got[annotations.StatusFrozen]))
 		}
 	}
+}
+
+// Each bound is the most that is kept.
+func TestWhatIsKeptOfMetadataReachesItsBound(t *testing.T) {
+	y := func(n int) string { return strings.Repeat("y", n) }
+	const note, limit = "example.org/note", "maint.dev/limit"
+	var a Agent
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "orders"} // 17 bytes
+	for name, c := range map[string]struct {
+		most int // of the text of which more is not kept
+		fill func(m *metav1.ObjectMeta, text string)
+		kept func(m metav1.ObjectMeta, text string) bool
+	}{
+		"an annotation": {
+			maxAnnotation, func(m *metav1.ObjectMeta, text string) { m.Annotations = map[string]string{note: text} },
+			func(m metav1.ObjectMeta, text string) bool { return m.Annotations[note] == text },
+		},
+		"all annotations": {
+			maxAnnotations - maxAnnotation - len("a") - len(note),
+			func(m *metav1.ObjectMeta, text string) {
+				m.Annotations = map[string]string{"a": y(maxAnnotation), note: text}
+			},
+			func(m metav1.ObjectMeta, text string) bool { return m.Annotations[note] == text },
+		},
+		"all that are read": {
+			maxAnnotations - maxAnnotation - len(annotations.Skip) - len(annotations.Pause),
+			func(m *metav1.ObjectMeta, text string) {
+				m.Annotations = map[string]string{annotations.Skip: y(maxAnnotation), annotations.Pause: text, note: y(100)}
+			},
+			func(m metav1.ObjectMeta, text string) bool {
+				return m.Annotations[annotations.Skip] == y(maxAnnotation) && m.Annotations[annotations.Pause] == text
+			},
+		},
+		"labels of others": {
+			maxOfOthers - len(note), func(m *metav1.ObjectMeta, text string) { m.Labels = map[string]string{note: text, limit: y(9)} },
+			func(m metav1.ObjectMeta, text string) bool { return m.Labels[note] == text },
+		},
+		"finalizers": {
+			maxOfOthers - 2*len(note), func(m *metav1.ObjectMeta, text string) { m.Finalizers = []string{note, text, note} },
+			func(m metav1.ObjectMeta, _ string) bool { return len(m.Finalizers) == 3 },
+		},
+		"owners": {
+			maxOfOthers - 2*17, func(m *metav1.ObjectMeta, text string) {
+				long := owner
+				long.UID = types.UID(text)
+				m.OwnerReferences = []metav1.OwnerReference{owner, long}
+			},
+			func(m metav1.ObjectMeta, _ string) bool { return len(m.OwnerReferences) == 2 },
+		},
+	} {
+		for more := range 2 {
+			m := metav1.ObjectMeta{}
+			text := y(c.most + more)
+			c.fill(&m, text)
+			a.boundMetadata(&m)
+			if kept := c.kept(m, text); kept != (more == 0) {
+				t.Errorf("%s: kept with %d more than may be: %t", name, more, kept)
+			}
+		}
+	}
+}
+
+func TestOfVeryManyEditsTheNewestIsKept(t *testing.T) {
+	edit := func(at int64) metav1.ManagedFieldsEntry {
+		if at == 0 {
+			return metav1.ManagedFieldsEntry{}
+		}
+		return metav1.ManagedFieldsEntry{Time: &metav1.Time{Time: time.Unix(at, 0)}}
+	}
+	for name, c := range map[string]struct {
+		filling int64
+		edits   map[int]int64
+		want    int64
+	}{
+		"the first":                 {1, map[int]int64{0: 5, 8: 4}, 5},
+		"the last":                  {1, map[int]int64{8: 4, maxEdits: 5}, 5},
+		"one between":               {1, map[int]int64{3: 4, 8: 5, 12: 4}, 5},
+		"the only one with a time":  {0, map[int]int64{8: 5}, 5},
+		"the first, others without": {0, map[int]int64{0: 5, 8: 4}, 5},
+		"the last, others without":  {0, map[int]int64{8: 4, maxEdits: 5}, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := metav1.ObjectMeta{}
+			for i := range maxEdits + 1 {
+				at, ok := c.edits[i]
+				if !ok {
+					at = c.filling
+				}
+				m.ManagedFields = append(m.ManagedFields, edit(at))
+			}
+			some := metav1.ObjectMeta{ManagedFields: m.ManagedFields[:maxEdits]}
+			boundEdits(&some)
+			boundEdits(&m)
+			if len(some.ManagedFields) != maxEdits || len(m.ManagedFields) != 1 || m.ManagedFields[0].Time.Unix() != c.want {
+				t.Errorf("of %d are kept %d, and of one more %+v", maxEdits, len(some.ManagedFields), m.ManagedFields)
+			}
+		})
+	}
+}
+
+func TestARunKeepsAnnotationsOfOthersUpToABound(t *testing.T) {
+	play(t, func(w *world) {
+		a := w.withKey(w.built())
+		for more := range 2 {
+			text := strings.Repeat("y", maxOfOthers-len("example.org/note")+more)
+			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{annotations.LabelKind: annotations.KindRun}, Annotations: map[string]string{"example.org/note": text}}}
+			if _, err := a.slimRun(cm); err != nil || (cm.Annotations["example.org/note"] == text) != (more == 0) {
+				t.Errorf("with %d more than may be %d bytes are kept (%v)", more, len(cm.Annotations["example.org/note"]), err)
+			}
+		}
+	})
 }
