@@ -227,3 +227,16 @@ func TestAStretchOfExactlyAWeekSaysIt(t *testing.T) {
 		t.Errorf("next %d, asked %d", got, a.n)
 	}
 }
+
+// TestAPartOfAWeekSaysNothingOfOthers is about clocks that change within the week that is looked
+// at: what does not meet in it may meet once they are back.
+func TestAPartOfAWeekSaysNothingOfOthers(t *testing.T) {
+	there := always(5).changing(140*hour, 2*hour, 0).changing(10*week, 0, 0)
+	f, _ := finder(1<<30, there, always(5))
+	if got, want := f.Next(100*hour, 100*week), 10*week+5*hour; got != want {
+		t.Errorf("next %d, not %d", got, want)
+	}
+	if got, want := f.Last(10*week+5*hour-1, -100*week), 6*hour-1; got != want {
+		t.Errorf("last %d, not %d", got, want)
+	}
+}
