@@ -226,6 +226,27 @@ func TestAStretchOfExactlyAWeekSaysIt(t *testing.T) {
 	if got := f.Next(0, 200*week-1); got != civil.Never || a.n > 30 {
 		t.Errorf("next %d, asked %d", got, a.n)
 	}
+	f, a = finder(1<<30, always(5).changing(0, hour, 0), always(100))
+	_ = f.Last(week, -100*week)
+	first := a.n
+	if got := f.Last(week, -100*week); got != civil.Beginning || a.n != first {
+		t.Errorf("last %d, asked %d more", got, a.n-first)
+	}
+}
+
+func TestWhatAFinderRemembersHasABound(t *testing.T) {
+	for offsets, again := range map[int64]bool{16: false, 17: true} {
+		moving := always(5)
+		for i := range offsets {
+			moving.clocks = append(moving.clocks, stretch{2 * i * week, i * hour})
+		}
+		f, a := finder(1<<30, moving, always(100))
+		_ = f.Next(0, 100*week)
+		first := a.n
+		if got := f.Next(0, 100*week); got != civil.Never || a.n > first != again {
+			t.Errorf("%d offsets: next %d, asked %d, and %d more", offsets, got, first, a.n-first)
+		}
+	}
 }
 
 // TestAPartOfAWeekSaysNothingOfOthers is about clocks that change within the week that is looked
@@ -238,5 +259,17 @@ func TestAPartOfAWeekSaysNothingOfOthers(t *testing.T) {
 	}
 	if got, want := f.Last(10*week+5*hour-1, -100*week), 6*hour-1; got != want {
 		t.Errorf("last %d, not %d", got, want)
+	}
+}
+
+// TestAWeekIsAskedNoFurtherThanItsEnd is about spans at the very end of the week that is looked at.
+func TestAWeekIsAskedNoFurtherThanItsEnd(t *testing.T) {
+	f, a := finder(1<<30, always(5), always(6))
+	if got := f.Next(5*hour, 100*week); got != civil.Never || a.n != 4 {
+		t.Errorf("next %d, asked %d", got, a.n)
+	}
+	f, a = finder(1<<30, always(5), always(4))
+	if got := f.Last(6*hour-1, -100*week); got != civil.Beginning || a.n != 4 {
+		t.Errorf("last %d, asked %d", got, a.n)
 	}
 }
