@@ -66,8 +66,8 @@ func (v *policyChecker) gate(path string, g GateRule) {
 	if g.isSecret() {
 		v.Fault(path+".kind", "a Secret cannot be gated: an annotation or a label of it may have other controllers copy it, and what a gate finds is written into an annotation; name what the controller works on")
 	}
-	if g.APIVersion != "" && !document.GroupVersion(g.APIVersion) {
-		v.Fault(path+".apiVersion", "%q is no apiVersion; write it like apps/v1", document.Cut(g.APIVersion, 100))
+	if field, why := document.Misspelt(g.APIVersion, g.Kind); g.APIVersion != "" && field != "" && !g.isSecret() {
+		v.Fault(path+"."+field, "%s", why)
 	}
 	switch {
 	case g.Namespace == "*":

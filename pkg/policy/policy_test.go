@@ -57,6 +57,8 @@ func TestParsePolicyTellsEachFaultWithItsPathAndWhatToWrite(t *testing.T) {
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X}]", "spec.gates[0].knob: is missing"},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: Event, knob: {path: /metadata/labels/x, closed: a, open: b}}]", "spec.gates[0].kind: an Event has no controller"},
 		{"strategy: Restrictive\ngates: [{apiVersion: events.k8s.io/v1, kind: Event, knob: {path: /metadata/labels/x, closed: a, open: b}}]", "spec.gates[0].kind: an Event has no controller"},
+		{"strategy: Restrictive\ngates: [{apiVersion: Apps/v1, kind: Deployment, knob: {path: spec.mode, closed: a, open: b}}]", `spec.gates[0].apiVersion: "Apps/v1" is no apiVersion`},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: configmap, knob: {path: data.mode, closed: a, open: b}}]", `spec.gates[0].kind: "configmap" is no kind of v1; did you mean "ConfigMap"?`},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: flx}]", `spec.gates[0].knob: unknown knob "flx"; did you mean "flux"?`},
 		{"strategy: Restrictive\ngates: [{apiVersion: apps/v1, kind: Deployment, knob: flux}]", "spec.gates[0].knob: flux is for kinds of the groups *.toolkit.fluxcd.io, not for Deployment of apps/v1"},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: {path: spec.mode, closed: manual}}]", "spec.gates[0].knob.open: is missing"},
