@@ -293,6 +293,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.awaitConfig(ctx)
+	a.takeIn(ctx)
 	err := a.elector().Run(ctx, a.work)
 	a.lifecycle.mu.Lock()
 	defer a.lifecycle.mu.Unlock()

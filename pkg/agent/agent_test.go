@@ -136,6 +136,27 @@ func TestAnAgentEndsForItsFirstReason(t *testing.T) {
 	})
 }
 
+// What was read of runs is checked one by one, which takes long where the machine is busy. An agent is
+// ready meanwhile, and does nothing yet.
+func TestAnAgentIsReadyBeforeItHasTakenInRuns(t *testing.T) {
+	play(t, func(w *world) {
+		var taken atomic.Bool
+		ctx, stop := context.WithCancel(w.Context())
+		w.agent, w.stop, w.ended = w.built(), stop, make(chan error, 1)
+		w.agent.caches.live.Synced = taken.Load
+		go func() { w.ended <- w.agent.Run(ctx) }()
+		w.after(time.Minute)
+		if leads := w.measured("maint_leading "); !w.agent.Ready() || !slices.Equal(leads, []string{"maint_leading 0"}) {
+			t.Errorf("before: it is ready %t, %q", w.agent.Ready(), leads)
+		}
+		taken.Store(true)
+		w.after(time.Minute)
+		if leads := w.measured("maint_leading "); !w.agent.Ready() || !slices.Equal(leads, []string{"maint_leading 1"}) {
+			t.Errorf("afterwards: it is ready %t, %q", w.agent.Ready(), leads)
+		}
+	})
+}
+
 // An agent alone: what it reads, decides, writes and measures.
 func TestAWholeAgent(t *testing.T) {
 	play(t, func(w *world) {

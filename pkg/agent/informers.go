@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -265,7 +266,10 @@ func (a *Agent) sync(ctx context.Context) error {
 	for _, c := range a.watched() {
 		c.From.Rewound = a.rewound
 		go informer.Run(ctx, c.Informer)
-		synced = append(synced, c.Informer.HasSynced, c.Synced) // what was read has also been taken in: the resolver knows all of it
+		synced = append(synced, c.Informer.HasSynced)
+		if !slices.Contains(a.recorded(), c) {
+			synced = append(synced, c.Synced) // what was read has also been taken in: the resolver and the configuration know all of it
+		}
 	}
 	var ledgers atomic.Bool
 	a.caches.ledgers.Rewound = a.rewound
@@ -276,6 +280,21 @@ func (a *Agent) sync(ctx context.Context) error {
 		return errors.Join(ctx.Err(), errors.New("the API server could not be read"))
 	}
 	return nil
+}
+
+// recorded are the caches of what the agent has written down of its work.
+func (a *Agent) recorded() []*informer.Cache {
+	return []*informer.Cache{a.caches.live, a.caches.ended, a.caches.restores}
+}
+
+// takeIn waits until what was read of runs is taken in, or ctx ends. Each is checked like a user's
+// document, of which there may be thousands: an agent is ready before, and leads after it.
+func (a *Agent) takeIn(ctx context.Context) {
+	var taken []cache.InformerSynced
+	for _, c := range a.recorded() {
+		taken = append(taken, c.Synced)
+	}
+	cache.WaitForCacheSync(ctx.Done(), taken...)
 }
 
 // eventsHeld is how many kinds of Events are remembered, so that the same one is

@@ -78,7 +78,34 @@ func GroupVersion(s string) bool {
 	if !grouped {
 		return DNSLabel(s)
 	}
-	return group != "" && DNSLabel(version)
+	return DNSSubdomain(group) && DNSLabel(version)
+}
+
+// Misspelt says what is wrong with the apiVersion and the kind of an object, and of which of the two;
+// empty: nothing is known to be. The API server has one spelling of a kind, and nothing else finds it.
+func Misspelt(apiVersion, kind string) (field, why string) {
+	if !GroupVersion(apiVersion) {
+		return "apiVersion", fmt.Sprintf("%q is no apiVersion; write it like apps/v1 or v1", Cut(apiVersion, 100))
+	}
+	for _, known := range strings.Fields(builtIn(apiVersion)) {
+		if kind != known && (strings.EqualFold(kind, known) || strings.EqualFold(kind, known+"s")) {
+			return "kind", fmt.Sprintf("%q is no kind of %s; did you mean %q?", Cut(kind, 100), apiVersion, known)
+		}
+	}
+	return "", ""
+}
+
+// builtIn are kinds of Kubernetes itself that plans are about: no other object has their apiVersion.
+func builtIn(apiVersion string) string {
+	switch apiVersion {
+	case "v1":
+		return "Secret ConfigMap Pod Node Service Namespace ServiceAccount PersistentVolumeClaim PersistentVolume Event ReplicationController ResourceQuota LimitRange"
+	case "apps/v1":
+		return "Deployment StatefulSet DaemonSet ReplicaSet"
+	case "batch/v1":
+		return "Job CronJob"
+	}
+	return ""
 }
 
 // isLabel says whether s is made of a to z, 0 to 9 and, between them, dashes. Every name in every

@@ -80,9 +80,6 @@ func checkConcurrency(n int, at document.Reporter) {
 
 func checkForEach(p any, at document.Reporter) {
 	props := p.(*ForEachProperties)
-	if props.APIVersion != "" && !expr.IsTemplate(props.APIVersion) && !document.GroupVersion(props.APIVersion) {
-		at("apiVersion", "%q is no apiVersion; write it like apps/v1 or v1", document.Cut(props.APIVersion, 100))
-	}
 	if n := props.Namespace; n != "" && n != AllNamespaces && !document.DNSLabel(n) {
 		at("namespace", "%q is no namespace", document.Cut(n, 100))
 	}

@@ -78,9 +78,6 @@ func checkRef(path string, ref ResourceRef, at document.Reporter) {
 	if fault := document.NotNaming(ref.Name, "an object"); fault != "" && ref.Name != "" && !expr.IsTemplate(ref.Name) {
 		at(path+".name", "%s", fault)
 	}
-	if ref.APIVersion != "" && !expr.IsTemplate(ref.APIVersion) && !document.GroupVersion(ref.APIVersion) {
-		at(path+".apiVersion", "%q is no apiVersion; write it like apps/v1 or v1", ref.APIVersion)
-	}
 	if ref.Namespace != "" && !expr.IsTemplate(ref.Namespace) && !document.DNSLabel(ref.Namespace) {
 		at(path+".namespace", "%q is no namespace", document.Cut(ref.Namespace, 100))
 	}

@@ -120,6 +120,7 @@ func (v *validator) target(s Spec) {
 	checkRef("", ResourceRef{APIVersion: s.Target.APIVersion, Kind: s.Target.Kind, Name: s.Target.Name}, func(path, format string, args ...any) {
 		v.Fault("spec.target"+path, format, args...)
 	})
+	v.spelling("spec.target", map[string]any{"apiVersion": s.Target.APIVersion, "kind": s.Target.Kind})
 }
 
 func (v *validator) triggers(t Triggers) {

@@ -209,6 +209,7 @@ func (v *validator) requires(path string, s Step) {
 		}
 		seen[r.Name] = true
 		checkRef("", ResourceRef{APIVersion: r.APIVersion, Kind: r.Kind, Name: "x", Namespace: r.Namespace}, func(field, format string, args ...any) { v.Fault(at+field, format, args...) })
+		v.spelling(at, map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind})
 		if (r.ObjectName == "") == (r.MatchLabels == nil) {
 			v.Fault(at, "needs exactly one of objectName and matchLabels")
 		}
@@ -257,6 +258,20 @@ func (v *validator) retry(path string, r *Retry) {
 	v.Positive(path+".maxBackoff", r.MaxBackoff)
 }
 
+// spelling checks how the kind of objects is spelt. It finds no fault with what a run holds: earlier
+// versions took other spellings, and a run that is not read is never ended, nor is what it changed put
+// back. Such a step is refused when it acts.
+func (v *validator) spelling(path string, of map[string]any) {
+	apiVersion, _ := of["apiVersion"].(string)
+	kind, _ := of["kind"].(string)
+	if v.snapshot || apiVersion == "" || expr.IsTemplate(apiVersion) {
+		return
+	}
+	if field, why := document.Misspelt(apiVersion, kind); field != "" {
+		v.Fault(path+"."+field, "%s", why)
+	}
+}
+
 func (v *validator) condition(path, text string, p place) {
 	if text == "" || text == IfAlways {
 		return
@@ -285,6 +300,12 @@ func (v *validator) properties(path string, t StepType, s Step, p place) {
 		return
 	}
 	v.restoreInFinally(path, s)
+	v.spelling(path, s.Properties)
+	for _, name := range []string{"resource", "object", "selector"} {
+		if of, is := s.Properties[name].(map[string]any); is {
+			v.spelling(path+"."+name, of)
+		}
+	}
 	t.Check(props, func(at, format string, args ...any) {
 		full := path
 		if at != "" {

@@ -108,8 +108,10 @@ func (v *validator) watches(rules []Watch, mirrorPrefix string) {
 
 func (v *validator) watch(path string, w Watch) {
 	report := func(at, format string, args ...any) { v.Fault(path+"."+at, format, args...) }
-	if !document.GroupVersion(w.APIVersion) {
+	if !v.snapshot && !document.GroupVersion(w.APIVersion) {
 		report("apiVersion", "must be <group>/<version>, or v1; is %q", document.Cut(w.APIVersion, 100))
+	} else {
+		v.spelling(path, map[string]any{"apiVersion": w.APIVersion, "kind": w.Kind})
 	}
 	if w.Kind == "" {
 		report("kind", "is missing")

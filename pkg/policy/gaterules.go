@@ -63,8 +63,11 @@ func (v *policyChecker) gate(path string, g GateRule) {
 	if g.isEvent() {
 		v.Fault(path+".kind", "an Event has no controller that could be paused: name what the controller works on")
 	}
-	if g.APIVersion != "" && !document.GroupVersion(g.APIVersion) {
-		v.Fault(path+".apiVersion", "%q is no apiVersion; write it like apps/v1", document.Cut(g.APIVersion, 100))
+	if g.isSecret() {
+		v.Fault(path+".kind", "a Secret cannot be gated: an annotation or a label of it may have other controllers copy it, and what a gate finds is written into an annotation; name what the controller works on")
+	}
+	if field, why := document.Misspelt(g.APIVersion, g.Kind); g.APIVersion != "" && field != "" && !g.isSecret() {
+		v.Fault(path+"."+field, "%s", why)
 	}
 	switch {
 	case g.Namespace == "*":
@@ -91,6 +94,10 @@ func (g GateRule) isEvent() bool {
 	return g.Kind == "Event" && (group == "v1" || group == "events.k8s.io")
 }
 
+// isSecret says whether a rule means Secrets, in whatever spelling. No list of the keys by which
+// controllers copy a Secret, or keep what it holds, is ever complete.
+func (g GateRule) isSecret() bool { return g.APIVersion == "v1" && strings.EqualFold(g.Kind, "Secret") }
+
 func (v *policyChecker) knob(path string, g GateRule) {
 	if name, isText := g.Knob.(string); isText && !slices.Contains(knob.Names(), name) {
 		if near, ok := document.Nearest(name, knob.Names()); ok {
@@ -98,18 +105,10 @@ func (v *policyChecker) knob(path string, g GateRule) {
 			return
 		}
 	}
-	k, faults := knob.Parse(g.Knob, g.APIVersion, g.Kind)
+	_, faults := knob.Parse(g.Knob, g.APIVersion, g.Kind)
 	for _, f := range faults {
 		v.Fault(strings.TrimSuffix(path+"."+f.Field, "."), "%s", f.Message)
 	}
-	if len(faults) == 0 && g.APIVersion == "v1" && strings.EqualFold(g.Kind, "Secret") && keepsSecrets(k.Path) {
-		v.Fault(path+".path", "holds what the Secret keeps, which would be written down in an annotation; of a Secret, a label or another annotation can be a knob")
-	}
-}
-
-// keepsSecrets says whether a field of a Secret holds its data, or kubectl's copy of it.
-func keepsSecrets(path []string) bool {
-	return path[0] != "metadata" || path[len(path)-1] == "kubectl.kubernetes.io/last-applied-configuration"
 }
 
 // GateRecord is what the agent writes down of a policy's gates before it closes

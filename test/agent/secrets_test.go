@@ -29,20 +29,22 @@ func TestPlansAndPoliciesTellNothingOfASecret(t *testing.T) {
 	patch := func(apiVersion, kind, more string) string {
 		return fmt.Sprintf("steps: [{name: leak, type: patch-object, properties: {resource: {apiVersion: %q, kind: %s, name: topsec}, %s}}]\n", apiVersion, kind, more)
 	}
+	const misspelt = `"${'secret'}"` // an expression gets past the check of the document
 	const copies = `patchType: json, patch: [{op: copy, from: /data/pw, path: /metadata/annotations}]`
 	const malformed = "patchType: merge, patch: {metadata: {annotations: x}}"
 	attempts := []struct{ name, spec, want string }{
 		{"malformed", patch("v1", "Secret", malformed), `patch secrets "topsec" in namespace ` + l.ns + ": Invalid (the API server's text is not shown"},
 		{"labels", patch("v1", "Secret", `patchType: json, patch: [{op: add, path: /metadata/labels, value: {a: {b: c}}}]`), "(the API server's text is not shown"},
-		{"lower", patch("v1", "secret", "restoreAfter: true, patchType: merge, patch: {data: {pw: bmV3}}"), unknown("v1", "secret")},
-		{"copies", patch("v1", "secret", copies), unknown("v1", "secret")},
+		{"lower", patch("v1", misspelt, "restoreAfter: true, patchType: merge, patch: {data: {pw: bmV3}}"), unknown("v1", "secret")},
+		{"copies", patch("v1", misspelt, copies), unknown("v1", "secret")},
 	}
 	for _, a := range attempts {
 		l.plan(a.name, a.spec)
 	}
-	l.plan("each", "steps: [{name: leak, type: for-each, properties: {apiVersion: v1, kind: secret, steps: [{name: say, type: webhook, properties: {url: \"HOOK/${each.data.pw}\"}}]}}]\n")
-	l.plan("dry", "dryRun: true\n"+patch("v1", "secret", "patchType: merge, patch: {data: {pw: bmV3}}"))
+	l.plan("each", "steps: [{name: leak, type: for-each, properties: {apiVersion: v1, kind: "+misspelt+", steps: [{name: say, type: webhook, properties: {url: \"HOOK/${each.data.pw}\"}}]}}]\n")
+	l.plan("dry", "dryRun: true\n"+patch("v1", misspelt, "patchType: merge, patch: {data: {pw: bmV3}}"))
 	l.plan("version", patch("/v1", "Secret", malformed))
+	l.plan("plain", patch("v1", "secret", copies))
 	for _, name := range []string{"malformed", "labels", "lower", "copies", "each", "dry"} {
 		l.seen(name)
 		l.trigger(name, "1")
@@ -63,12 +65,10 @@ func TestPlansAndPoliciesTellNothingOfASecret(t *testing.T) {
 		}
 	}
 	l.says("version", "is no apiVersion")
-	l.eventually("the gate says that the label cannot be written", func() (bool, string) {
-		cm, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, "gate-label", metav1.GetOptions{})
-		l.must(err)
-		text := cm.Annotations[annotations.StatusConditions]
-		return strings.Contains(text, "cannot be written: Invalid (the API server's text is not shown"), text
-	})
+	l.says("plain", `"secret" is no kind of v1; did you mean "Secret"?`)
+	for _, name := range []string{"gate-lower", "gate-label"} {
+		l.says(name, "a Secret cannot be gated")
+	}
 
 	maps, err := l.admin.CoreV1().ConfigMaps(l.ns).List(l.ctx, metav1.ListOptions{})
 	l.must(err)

@@ -88,11 +88,7 @@ func (r ClusterAccess) Resolve(apiVersion, kind string) (*meta.RESTMapping, erro
 	if r.Clients.Cluster == "" {
 		return r.accounts.Resolve(apiVersion, kind)
 	}
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return nil, fmt.Errorf("apiVersion %q: %w", apiVersion, err)
-	}
-	mapping, err := r.Clients.Mapper.RESTMapping(gv.WithKind(kind).GroupKind(), gv.Version)
+	mapping, err := executors.Mapping(r.Clients.Mapper, apiVersion, kind)
 	if meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("kind %s of %s is not known to K8SCluster %s: %w", kind, apiVersion, r.Clients.Cluster, err)
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
@@ -26,6 +27,17 @@ func (a *Impersonator) Mapping(kind schema.GroupKind, versions ...string) (*meta
 		}
 		return again
 	})
+}
+
+// throttledMapper is a liveMapper that does not ask for the kinds anew each time.
+type throttledMapper struct {
+	liveMapper
+	from *Impersonator
+}
+
+// RESTMapping is meta.RESTMapper's.
+func (m throttledMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return m.from.Mapping(kind, versions...)
 }
 
 // KindServed says whether the API server serves a kind.
@@ -124,11 +136,16 @@ func (m liveMapper) serves(kind schema.GroupVersionKind) (bool, error) {
 
 // Resolve finds the resource of a kind.
 func (a *Impersonator) Resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return nil, fmt.Errorf("apiVersion %q: %w", apiVersion, err)
-	}
-	mapping, err := a.Mapping(gv.WithKind(kind).GroupKind(), gv.Version)
+	return a.resolved(apiVersion, kind, executors.Mapping)
+}
+
+// ResolveRecorded finds the resource of a kind of which something is put back as it was.
+func (a *Impersonator) ResolveRecorded(apiVersion, kind string) (*meta.RESTMapping, error) {
+	return a.resolved(apiVersion, kind, executors.RecordedMapping)
+}
+
+func (a *Impersonator) resolved(apiVersion, kind string, find func(meta.RESTMapper, string, string) (*meta.RESTMapping, error)) (*meta.RESTMapping, error) {
+	mapping, err := find(throttledMapper{liveMapper{a.kinds.mapper, a.kube}, a}, apiVersion, kind)
 	if err != nil && !meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("look up kind %s of %s: %w", kind, apiVersion, err)
 	}

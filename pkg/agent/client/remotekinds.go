@@ -38,7 +38,9 @@ func newRemoteKinds(d discovery.DiscoveryInterface) remoteKinds {
 
 // RESTMapping is meta.RESTMapper's.
 func (m remoteKinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	versions = slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return v == "" })
+	if slices.Contains(versions, "") {
+		return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
+	}
 	found, err := m.find("kind", kind.Group, kind.Kind, versions, func(r metav1.APIResource) bool { return r.Kind == kind.Kind })
 	if found == nil && err == nil {
 		return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}

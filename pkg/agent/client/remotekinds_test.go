@@ -146,3 +146,26 @@ func TestAKindOfAnotherClusterIsFoundOnceItIsThere(t *testing.T) {
 		t.Errorf("a cluster that does not answer said: %v", err)
 	}
 }
+
+// The kinds of another cluster are found as those of the own one are: only as the API server spells them.
+func TestAKindOfAnotherClusterIsFoundAsItsAPIServerSpellsIt(t *testing.T) {
+	w := newFarWorld(t)
+	clients := w.clients(t)
+	access := w.accounts.With(maintRunner(), clients)
+	for _, spelt := range [][2]string{{"v1", "Secret"}, {"apps/v1", "Deployment"}} {
+		if found, err := access.Resolve(spelt[0], spelt[1]); err != nil || found.GroupVersionKind.Kind != spelt[1] {
+			t.Errorf("%q: %v, %v", spelt, found, err)
+		}
+	}
+	for _, spelt := range [][2]string{
+		{"v1", "secret"}, {"v1", "SECRET"}, {"v1", "secrets"}, {"v1/", "Secret"}, {" v1", "Secret"}, {"/v1", "Secret"}, {"/", "Secret"}, {"V1", "Secret"}, {"__internal", "Secret"},
+		{"apps/", "Deployment"}, {"Apps/v1", "Deployment"}, {"apps/V1", "Deployment"}, {"apps/v1", "deployment"}, {"apps/..", "Deployment"},
+	} {
+		if found, err := access.Resolve(spelt[0], spelt[1]); !meta.IsNoMatchError(err) {
+			t.Errorf("%q: found %v, %v", spelt, found, err)
+		}
+	}
+	if found, err := clients.Mapper.RESTMapping(schema.GroupKind{Group: "apps", Kind: "Deployment"}, ""); !meta.IsNoMatchError(err) {
+		t.Errorf("of an empty version: %v, %v", found, err)
+	}
+}

@@ -232,7 +232,11 @@ func (g *Controller) describe(ctx context.Context, k types.NamespacedName, e pol
 	if err != nil || missing != "" {
 		return nil, missing, err
 	}
-	mapping, err := g.Clients.Accounts.Resolve(e.APIVersion, e.Kind)
+	resolve := g.Clients.Accounts.Resolve
+	if e.Leaving { // it only opens
+		resolve = g.Clients.Accounts.ResolveRecorded
+	}
+	mapping, err := resolve(e.APIVersion, e.Kind)
 	switch {
 	case client.UnknownKind(err):
 		return nil, err.Error(), nil

@@ -161,6 +161,37 @@ func TestAnotherAgentOpensWhatOneBeforeHasClosed(t *testing.T) {
 	})
 }
 
+// An earlier version took a kind in lower case. What it has closed by such a gate is opened.
+func TestWhatAnEarlierVersionClosedByAnotherSpellingIsOpened(t *testing.T) {
+	for name, then := range map[string]func(w *world){
+		"its policy is deleted":            func(w *world) { w.cluster.Delete("configmaps", "shop", "p") },
+		"its policy names it no longer":    func(w *world) { w.policy("p", "{strategy: Restrictive}") },
+		"its policy names it as it should": func(w *world) { w.policy("p", strings.Replace(shut, "Restrictive", "Permissive", 1)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.app("a", nil)
+				w.policy("p", shut)
+				w.begins()
+				w.stop()
+				cm := w.cluster.ConfigMap("shop", annotations.GateName("p"))
+				cm.Data[annotations.DataGate] = strings.ReplaceAll(cm.Data[annotations.DataGate], `"Kustomization"`, `"kustomization"`)
+				w.cluster.Put(agenttest.Signed(w, cm))
+				then(w)
+				w.begins()
+				w.after(2 * time.Minute)
+				if got := w.suspended("a"); got != nil {
+					t.Errorf("it is %v", got)
+				}
+				left := w.recorded("p") && strings.Contains(w.cluster.ConfigMap("shop", annotations.GateName("p")).Data[annotations.DataGate], `"kustomization"`)
+				if named := strings.Contains(name, "as it should"); left || w.recorded("p") != named {
+					t.Errorf("the record is there: %t, with what has left: %t", w.recorded("p"), left)
+				}
+			})
+		})
+	}
+}
+
 func TestAGateThatCannotBeWritten(t *testing.T) {
 	var taken func() // what it says, from then on
 	for name, c := range map[string]struct {

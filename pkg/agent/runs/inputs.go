@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
@@ -444,11 +443,7 @@ func (s inputReader) requirement(ctx context.Context, r plan.Requirement) ([]uns
 
 // client reads objects of a kind as the plan's account.
 func (s inputReader) client(apiVersion, kind, namespace string) (dynamic.ResourceInterface, *meta.RESTMapping, *executors.Outcome) {
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return nil, nil, refusal(executors.ReasonUnknownKind, fmt.Errorf("apiVersion %q: %w", apiVersion, err))
-	}
-	mapping, err := s.clients.Mapper.RESTMapping(gv.WithKind(kind).GroupKind(), gv.Version)
+	mapping, err := executors.Mapping(s.clients.Mapper, apiVersion, kind)
 	if meta.IsNoMatchError(err) {
 		return nil, nil, refusal(executors.ReasonUnknownKind, fmt.Errorf("kind %s of %s is not known to this cluster: %w", kind, apiVersion, err))
 	}

@@ -166,7 +166,10 @@ func holdsSecrets(kind schema.GroupKind, changes []change) bool {
 	})
 }
 
-func isSecret(kind schema.GroupKind) bool { return kind == schema.GroupKind{Kind: "Secret"} }
+// isSecret takes any letters: earlier versions recorded a kind as the plan spelt it.
+func isSecret(kind schema.GroupKind) bool {
+	return kind.Group == "" && strings.EqualFold(kind.Kind, "Secret")
+}
 
 // movesSecrets says that a JSON patch copies or moves data of a Secret to a place where it is not
 // protected: the value of a label is shown to people, and by the API server's refusals, too.

@@ -29,7 +29,7 @@ func restore(ctx context.Context, call executors.Call, ref plan.ResourceRef, sub
 	if rec == nil || call.DryRun {
 		return api.Done("nothing was recorded, nothing to put back")
 	}
-	o, err := api.Resolve(call, ref)
+	o, err := api.ResolveRecorded(call, ref)
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
@@ -138,7 +138,7 @@ func (memory) IsRestored(ctx context.Context, call executors.Call) (bool, error)
 	if err != nil || rec == nil || rec.Object == nil {
 		return false, err
 	}
-	o, err := api.Resolve(call, *rec.Object)
+	o, err := api.ResolveRecorded(call, *rec.Object)
 	if err != nil {
 		return false, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,10 +119,10 @@ func resources() map[string]schema.GroupVersionKind {
 }
 
 func (w *world) clients() executors.Clients {
-	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "apps", Version: "v1"}})
 	lists := map[schema.GroupVersionResource]string{}
 	for resource, kind := range resources() {
-		mapper.AddSpecific(kind, kind.GroupVersion().WithResource(resource), kind.GroupVersion().WithResource(resource), meta.RESTScopeNamespace)
+		mapper.AddSpecific(kind, kind.GroupVersion().WithResource(resource), kind.GroupVersion().WithResource(strings.ToLower(kind.Kind)), meta.RESTScopeNamespace)
 		lists[kind.GroupVersion().WithResource(resource)] = kind.Kind + "List"
 	}
 	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)

@@ -179,11 +179,7 @@ func btoi(b bool) int {
 
 // served is a kind as the cluster serves it.
 func (s *sleep) served(k hibernate.Kind) (sleepKind, error) {
-	gv, err := schema.ParseGroupVersion(k.APIVersion)
-	if err != nil {
-		return sleepKind{}, fmt.Errorf("kind %s: %w", k.Kind, err)
-	}
-	mapping, err := s.call.Clients.Mapper.RESTMapping(gv.WithKind(k.Kind).GroupKind(), gv.Version)
+	mapping, err := executors.Mapping(s.call.Clients.Mapper, k.APIVersion, k.Kind)
 	if err != nil {
 		return sleepKind{}, fmt.Errorf("the cluster does not serve %s of %s: %w", k.Kind, k.APIVersion, err)
 	}

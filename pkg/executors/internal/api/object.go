@@ -34,11 +34,21 @@ type Object struct {
 // Resolve finds the resource of a reference. An empty namespace is the plan's; a cluster-scoped
 // kind has none.
 func Resolve(call executors.Call, ref plan.ResourceRef) (Object, error) {
-	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	if err != nil {
-		return Object{}, Refuse(executors.ReasonInvalid, "%s: %q is no apiVersion", ref, ref.APIVersion)
+	if !document.GroupVersion(ref.APIVersion) {
+		return Object{}, Refuse(executors.ReasonInvalid, "%s: %q is no apiVersion", ref, document.Cut(ref.APIVersion, 100))
 	}
-	mapping, err := call.Clients.Mapper.RESTMapping(gv.WithKind(ref.Kind).GroupKind(), gv.Version)
+	mapping, err := executors.Mapping(call.Clients.Mapper, ref.APIVersion, ref.Kind)
+	return resolved(call, ref, mapping, err)
+}
+
+// ResolveRecorded finds the resource of a reference whose object is put back as it was: also where an
+// earlier version took another spelling of its kind.
+func ResolveRecorded(call executors.Call, ref plan.ResourceRef) (Object, error) {
+	mapping, err := executors.RecordedMapping(call.Clients.Mapper, ref.APIVersion, ref.Kind)
+	return resolved(call, ref, mapping, err)
+}
+
+func resolved(call executors.Call, ref plan.ResourceRef, mapping *meta.RESTMapping, err error) (Object, error) {
 	if meta.IsNoMatchError(err) {
 		return Object{}, Refuse(executors.ReasonUnknownKind, "%s: the cluster serves no kind %s in %s; is its CRD installed?", strings.TrimSuffix(ref.String(), "/"), ref.Kind, ref.APIVersion)
 	}
