@@ -50,6 +50,8 @@ type Entry struct {
 	Failed            bool   // a slot that is past and needs somebody: its run failed, or it was missed
 	Note              string // for people, on one line
 	Key               string // names it among those of its owner; empty: its start does
+
+	slots int // that this one stands for, from the first to the last at End; 0: it is one
 }
 
 // Page is all that is drawn.

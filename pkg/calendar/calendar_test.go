@@ -107,7 +107,7 @@ func TestThisWeekBeginsOnItsMonday(t *testing.T) {
 
 func TestLinesOfTheFeedAreFoldedAndEscaped(t *testing.T) {
 	note := strings.Repeat("Größe; 東京, \\ ", 20) + "\nsecond\r\x00 line \xff"
-	feed := page(func(p *Page) { p.Entries[0].Note = note }).ICS()
+	feed := wholeFeed(t, page(func(p *Page) { p.Entries[0].Note = note }))
 	for line := range strings.SplitSeq(strings.TrimSuffix(feed, "\r\n"), "\r\n") {
 		if len(line) > 75 || !utf8.ValidString(line) || strings.ContainsAny(line, "\r\n\x00") {
 			t.Errorf("%d octets: %q", len(line), line)
@@ -121,7 +121,7 @@ func TestLinesOfTheFeedAreFoldedAndEscaped(t *testing.T) {
 }
 
 func TestUIDsStayWhileAnEndMoves(t *testing.T) {
-	uids := func(p Page) []string { return regexp.MustCompile(`UID:\S+`).FindAllString(p.ICS(), -1) }
+	uids := func(p Page) []string { return regexp.MustCompile(`UID:\S+`).FindAllString(wholeFeed(t, p), -1) }
 	was := uids(page(nil))
 	if diff := cmp.Diff(was, uids(page(func(p *Page) { p.Entries[0].End = utc("2026-03-28 04:00"); p.Now = utc("2026-03-26 09:00") }))); diff != "" {
 		t.Errorf("an end moved the UIDs:\n%s", diff)
@@ -185,7 +185,7 @@ func TestPicturesNeedNothingElse(t *testing.T) {
 
 func TestTheSameEntriesGiveTheSameText(t *testing.T) {
 	turned := page(func(p *Page) { p.Entries[0], p.Entries[1] = p.Entries[1], p.Entries[0] })
-	for what, draw := range map[string]func(Page) string{"table": Page.Table, "ics": Page.ICS, "svg": Page.SVG, "html": Page.HTML} {
+	for what, draw := range map[string]func(Page) string{"table": Page.Table, "ics": func(p Page) string { return wholeFeed(t, p) }, "svg": Page.SVG, "html": Page.HTML} {
 		if draw(page(nil)) != draw(turned) {
 			t.Errorf("%s depends on the order of entries", what)
 		}

@@ -3,6 +3,7 @@ package calendar
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -94,6 +95,67 @@ func foldedEntries(entries []Entry, whole func(Owner) Owner) []Entry {
 		out = append(out, e)
 	}
 	return out
+}
+
+// crowdedDay is how many slots a plan may have in a day before they are told as one.
+const crowdedDay = 6
+
+// daily are the entries in order of time, with the slots of a crowded day as one.
+func (p Page) daily(loc *time.Location) []Entry {
+	type dayOf struct {
+		owner Owner
+		year  int
+		day   int // of the year
+		what  string
+	}
+	of := func(e Entry) dayOf {
+		at := e.Start.In(loc)
+		return dayOf{e.Owner, at.Year(), at.YearDay(), e.what()}
+	}
+	sorted := p.Sorted()
+	counts, last := map[dayOf]int{}, map[dayOf]time.Time{}
+	for _, e := range sorted {
+		if e.Kind == Slot {
+			counts[of(e)]++
+			last[of(e)] = e.Start
+		}
+	}
+	var out []Entry
+	told := map[dayOf]bool{}
+	for _, e := range sorted {
+		crowd := crowdedDay
+		if e.Owner.Kind == KindPlans {
+			crowd = 1
+		}
+		day := of(e)
+		switch {
+		case e.Kind != Slot || counts[day] <= crowd:
+			out = append(out, e)
+		case !told[day]:
+			e.slots, e.End, told[day] = counts[day], last[day], true
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// crowdedFolded is the page with its plans folded, and with the slots of a crowded day as one, which
+// names none of them.
+func (p Page) crowdedFolded() Page {
+	plans := p.plans()
+	few := p.folded().spreadOut()
+	if plans <= mostLanes {
+		few.lead = fmt.Sprintf("%s: the slots of a crowded day are one event, choose a namespace with -n, or plans with -l", countOf(plans, "plan"))
+	} else {
+		few.lead = strings.Replace(few.lead, "one lane", "one event a day", 1)
+	}
+	few.Entries = few.daily(p.clock())
+	for i := range few.Entries {
+		if e := &few.Entries[i]; e.slots > 0 {
+			e.Key, e.Note = e.what()+"s of "+e.Start.UTC().Format(time.RFC3339), ""
+		}
+	}
+	return few
 }
 
 // countOf is "1 plan" or "3 plans".

@@ -72,7 +72,7 @@ func TestAPageLooksAsItDidWhenSomebodyLookedAtIt(t *testing.T) {
 	plain.Owners = plain.Owners[1:2]
 	empty := Page{Title: "Nothing", Zone: "Europe/Berlin", From: utc("2026-03-22 23:00"), To: utc("2026-03-29 22:00"), Now: utc("2026-03-25 09:00")}
 	for name, text := range map[string]string{
-		"everything.svg": everything().SVG(), "everything.html": everything().HTML(), "everything.ics": everything().ICS(), "everything.txt": everything().Table(),
+		"everything.svg": everything().SVG(), "everything.html": everything().HTML(), "everything.ics": wholeFeed(t, everything()), "everything.txt": everything().Table(),
 		"plain.svg": plain.SVG(), "empty.svg": empty.SVG(),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package calendar
 
 import (
 	_ "embed" // for the page's template
-	"fmt"
 	"html/template"
 	"strings"
 	"time"
@@ -10,10 +9,6 @@ import (
 
 //go:embed page.html.tmpl
 var pageTemplate string //nolint:gochecknoglobals // what go:embed fills
-
-// crowdedDay is how many slots a plan may have in a day before the table of the
-// page says them in one line.
-const crowdedDay = 6
 
 // HTML is the page as a document of one file: what stands now, the picture, and
 // all of it again as a table for those who do not see the picture.
@@ -94,33 +89,14 @@ func utcTimes(e Entry) []moment {
 
 // rows are the entries, with the slots of a crowded day as one.
 func (p Page) rows(loc *time.Location) []row {
-	type dayOf struct {
-		owner Owner
-		date  string
-		what  string
-	}
-	of := func(e Entry) dayOf { return dayOf{e.Owner, e.Start.In(loc).Format(time.DateOnly), e.what()} }
-	sorted := p.Sorted()
-	slots := map[dayOf][]Entry{}
-	for _, e := range sorted {
-		if e.Kind == Slot {
-			slots[of(e)] = append(slots[of(e)], e)
-		}
-	}
 	var out []row
-	for _, e := range sorted {
-		many, crowd := slots[of(e)], crowdedDay
-		if e.Owner.Kind == KindPlans {
-			crowd = 1
-		}
-		if e.Kind != Slot || len(many) <= crowd {
+	for _, e := range p.daily(loc) {
+		if e.slots == 0 {
 			out = append(out, rowOf(e, e, e.what(), loc))
 			continue
 		}
-		if first, last := many[0], many[len(many)-1]; e == first {
-			whole := Entry{Kind: Window, Start: first.Start, End: last.Start}
-			out = append(out, rowOf(e, whole, fmt.Sprintf("%d %ss", len(many), e.what()), loc))
-		}
+		whole := Entry{Kind: Window, Start: e.Start, End: e.End}
+		out = append(out, rowOf(e, whole, countOf(e.slots, e.what()), loc))
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package calendar
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -9,15 +10,47 @@ import (
 	"unicode/utf8"
 )
 
+// mostFeed is how many bytes a feed may have (a guess: calendars refuse larger ones, or give up on them).
+const mostFeed = 4 << 20
+
+// leastEvent is how many bytes an event has at least.
+const leastEvent = 200
+
 // ICS is the page as an iCalendar feed (RFC 5545): an event for every entry, in
 // UTC, with CRLF and folded lines. An event keeps its UID for as long as it
 // begins at the same instant, so that a calendar that reads the feed again
 // moves its end and does not show it twice. Nothing in it blocks anybody's time
 // (TRANSP), and no Calendar document of ours would exclude it.
 //
-// Where there are more plans than a picture draws one by one, what is the same on several days
-// is one event with a rule, else calendars refuse the feed for its size.
-func (p Page) ICS() string {
+// Where there are more plans than a picture draws one by one, or more entries than a feed may have, what
+// is the same on several days is one event with a rule. Where that is too much as well, the slots of a
+// crowded day are one event, and plans are folded as in a picture. What remains too much is cut. short
+// says which of it is not there; empty: all is.
+func (p Page) ICS() (text, short string) {
+	p = p.spreadOut()
+	sorted := p.Sorted()
+	if p.plans() <= mostLanes {
+		if f := p.singles(sorted); f.cut.IsZero() {
+			return p.wrapFeed(f.String(), ""), ""
+		}
+	}
+	if all, few := p.seriesOf(sorted, mostFeed/leastEvent); few {
+		if f := p.bySeries(all); f.cut.IsZero() {
+			return p.wrapFeed(f.String(), ""), ""
+		}
+	}
+	few := p.crowdedFolded()
+	all, _ := few.seriesOf(few.Sorted(), len(few.Entries))
+	f := few.bySeries(all)
+	short = few.lead
+	if !f.cut.IsZero() {
+		short += fmt.Sprintf("; the feed has more than %d MB: events that begin at %s or later are left out, ask for a shorter time with --to", mostFeed>>20, stamp(f.cut))
+	}
+	return p.wrapFeed(f.String(), short), short
+}
+
+// wrapFeed is a calendar with these events; about says what is to be known of all of them.
+func (p Page) wrapFeed(events, about string) string {
 	var f feed
 	f.line("BEGIN", "VCALENDAR")
 	f.line("VERSION", "2.0")
@@ -25,19 +58,35 @@ func (p Page) ICS() string {
 	f.line("CALSCALE", "GREGORIAN")
 	f.text("NAME", p.Title)         // RFC 7986
 	f.text("X-WR-CALNAME", p.Title) // for those that do not know NAME
-	p = p.spreadOut()
-	sorted, many := p.Sorted(), p.plans() > mostLanes
-	if !many {
-		for _, e := range sorted {
-			p.event(&f, e, e.uid())
-		}
-	} else {
-		for _, s := range p.seriesOf(sorted) {
-			p.events(&f, s)
-		}
+	if about != "" {
+		f.text("DESCRIPTION", about)  // RFC 7986
+		f.text("X-WR-CALDESC", about) // for those that do not know DESCRIPTION
 	}
+	f.WriteString(events)
 	f.line("END", "VCALENDAR")
 	return f.String()
+}
+
+// singles are the events of entries, one each, as far as there is room.
+func (p Page) singles(sorted []Entry) *feed {
+	var f feed
+	for _, e := range sorted {
+		if p.event(&f, e, e.uid()); f.full(e.Start) {
+			break
+		}
+	}
+	return &f
+}
+
+// bySeries are the events of series, as far as there is room.
+func (p Page) bySeries(all []series) *feed {
+	var f feed
+	for _, s := range all {
+		if p.events(&f, s); f.full(s[0].Start) {
+			break
+		}
+	}
+	return &f
 }
 
 // events writes a series, as one event if it can.
@@ -71,7 +120,7 @@ func (p Page) event(f *feed, e Entry, uid string, more ...property) {
 	// does not.
 	f.line("DTSTAMP", instant(e.Start))
 	f.line("DTSTART", instant(e.Start))
-	if e.Kind != Slot { // without DTEND an event is as long as an instant
+	if e.Kind != Slot || e.slots > 0 { // without DTEND an event is as long as an instant
 		f.line("DTEND", instant(e.End))
 	}
 	for _, line := range more {
@@ -119,14 +168,20 @@ func (p Page) summary(e Entry) string {
 		return name + " (does not sleep)"
 	case e.Kind == Sleep:
 		return name + ": asleep"
-	case e.Idle:
-		return name + " (does not start)"
+	case e.slots > 0:
+		name += ": " + countOf(e.slots, string(Slot))
+	}
+	if e.Idle {
+		name += " (does not start)"
 	}
 	return name
 }
 
 func (e Entry) description() string {
 	lines := []string{strings.ToUpper(e.what()[:1]) + e.what()[1:] + " of " + e.Owner.String()}
+	if e.slots > 0 {
+		lines[0] = countOf(e.slots, e.what()) + " of " + e.Owner.String()
+	}
 	if e.Note != "" {
 		lines = append(lines, e.Note)
 	}
@@ -142,7 +197,23 @@ func (e Entry) description() string {
 func instant(t time.Time) string { return t.UTC().Format("20060102T150405Z") }
 
 // feed is iCalendar text in the making.
-type feed struct{ strings.Builder }
+type feed struct {
+	bytes.Buffer
+
+	whole int       // how long it was before the event that is being written
+	cut   time.Time // the start of the first event for which there was no room; zero: there was for all
+}
+
+// full says whether what was just written is too much, and takes it away then; at is its start.
+func (f *feed) full(at time.Time) bool {
+	if f.Len() <= mostFeed {
+		f.whole = f.Len()
+		return false
+	}
+	f.Truncate(f.whole)
+	f.cut = at
+	return true
+}
 
 // text writes a property of free text, escaped.
 func (f *feed) text(name, value string) {

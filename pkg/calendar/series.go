@@ -23,11 +23,14 @@ type event struct {
 }
 
 // seriesOf brings together what is told of each day in the same words; every other entry is a
-// series of itself. They are in order of their first entries.
-func (p Page) seriesOf(sorted []Entry) []series {
-	var out []series
+// series of itself. They are in order of their first entries. few is false, and the series are
+// worth nothing, if there are more than most.
+func (p Page) seriesOf(sorted []Entry, most int) (out []series, few bool) {
 	at := map[event]int{} // where in out
 	for _, e := range sorted {
+		if len(out) > most {
+			return nil, false
+		}
 		named := e.Key != "" && e.Kind != Slot // the name of a slot is its start, as its document has it
 		if named || e.Unbegun || e.Unending || e.Kind == Freeze {
 			out = append(out, series{e})
@@ -46,7 +49,7 @@ func (p Page) seriesOf(sorted []Entry) []series {
 			out[i] = append(out[i], e)
 		}
 	}
-	return out
+	return out, true
 }
 
 // rule is the RRULE of a series, and what it would add and is to leave out. ok: it is worth it.

@@ -67,7 +67,7 @@ func TestAFeedOfManyPlansIsSmallAndSaysTheSame(t *testing.T) {
 		p.Entries = append(p.Entries, night)
 	}
 	p.Entries = append(p.Entries, Entry{Kind: Sleep, Owner: nights, Start: p.Now, End: p.Now.Add(time.Hour), Key: "held"})
-	text := p.ICS()
+	text := wholeFeed(t, p)
 	t.Logf("the feed has %d KiB", len(text)>>10)
 	if len(text) > most {
 		t.Errorf("the feed has %d KiB", len(text)>>10)
@@ -83,7 +83,7 @@ func TestAFeedOfManyPlansIsSmallAndSaysTheSame(t *testing.T) {
 	later := p
 	later.From = p.From.AddDate(0, 0, 7)
 	later.Entries = slices.DeleteFunc(slices.Clone(p.Entries), func(e Entry) bool { return e.Start.Before(later.From) })
-	for uid := range uidsOf(t, later.ICS()) {
+	for uid := range uidsOf(t, wholeFeed(t, later)) {
 		if !uids[uid] {
 			t.Fatalf("a week later an event has another UID: %s", uid)
 		}
@@ -107,7 +107,7 @@ func uidsOf(t *testing.T, feed string) map[string]bool {
 
 func TestOfFewPlansEachEntryIsAnEvent(t *testing.T) {
 	p := manyPlans(mostLanes, 2)
-	if got := strings.Count(p.ICS(), "BEGIN:VEVENT"); got != len(p.Entries) {
+	if got := strings.Count(wholeFeed(t, p), "BEGIN:VEVENT"); got != len(p.Entries) {
 		t.Errorf("%d entries are %d events", len(p.Entries), got)
 	}
 }
@@ -115,7 +115,7 @@ func TestOfFewPlansEachEntryIsAnEvent(t *testing.T) {
 // Delays that differ from day to day are told on each of them.
 func TestSlotsThatDifferStaySingle(t *testing.T) {
 	p := manyPlans(mostLanes+1, 2)
-	before := strings.Count(p.ICS(), "BEGIN:VEVENT")
+	before := strings.Count(wholeFeed(t, p), "BEGIN:VEVENT")
 	if before != mostLanes+2 { // each plan, and the policy
 		t.Errorf("what is the same each day is %d events", before)
 	}
@@ -126,7 +126,7 @@ func TestSlotsThatDifferStaySingle(t *testing.T) {
 			p.Entries[i].Note = fmt.Sprintf("starts %ds later (jitter)", days)
 		}
 	}
-	if got := strings.Count(p.ICS(), "BEGIN:VEVENT"); got != before-1+days {
+	if got := strings.Count(wholeFeed(t, p), "BEGIN:VEVENT"); got != before-1+days {
 		t.Errorf("%d events, were %d with one for %d slots", got, before, days)
 	}
 }

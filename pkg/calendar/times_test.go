@@ -210,7 +210,7 @@ func TestWhatTheFeedSaysOfAnEntry(t *testing.T) {
 		{Entry{Kind: Window, Unbegun: true, Unending: true}, "night: change permitted", "Window of policy shop/night\\nIt began before this calendar does.\\nIt goes on after this calendar ends.", "CONFIRMED"},
 	} {
 		c.entry.Owner, c.entry.Start, c.entry.End = night, utc("2026-03-25 09:00"), utc("2026-03-25 10:00")
-		feed := strings.ReplaceAll(Page{Owners: []Owner{night}, Entries: []Entry{c.entry}}.ICS(), "\r\n ", "")
+		feed := strings.ReplaceAll(wholeFeed(t, Page{Owners: []Owner{night}, Entries: []Entry{c.entry}}), "\r\n ", "")
 		for _, want := range []string{"SUMMARY:" + c.summary, "DESCRIPTION:" + c.description, "STATUS:" + c.status, "DTSTART:20260325T090000Z"} {
 			if !strings.Contains(feed, want+"\r\n") {
 				t.Errorf("no %q in\n%s", want, feed)

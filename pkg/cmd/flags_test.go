@@ -41,7 +41,7 @@ func neither() map[string]string {
 func otherOutput() map[string]string {
 	return map[string]string{
 		"drain":     "its -o is that of --plan, which reads",
-		"install":   "prints manifests in YAML, to be applied",
+		"install":   "prints the manifests that --apply would apply",
 		"uninstall": "prints what it would delete; names what it deletes, a line each",
 	}
 }

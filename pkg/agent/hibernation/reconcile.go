@@ -137,19 +137,20 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 }
 
 // decide says what follows for each target, with the health of what woke where that is asked for. err is
-// why there is no ledger; the last check that failed takes its place.
+// why there is no ledger: it stands whatever the checks say, since without one no sleep can be recorded.
 func (c *Controller) decide(ctx context.Context, k types.NamespacedName, known *cachedPlan, v *view, err error) (hibernate.Decision, error) {
 	d := hibernate.Decide(v.facts)
 	if !d.Check {
 		known.health = health{}
 		return d, err
 	}
-	if known.health, err = c.check(ctx, k, v.facts.Spec, cycleOf(v.facts.Records)); err != nil {
-		return d, err
+	var unchecked error
+	if known.health, unchecked = c.check(ctx, k, v.facts.Spec, cycleOf(v.facts.Records)); unchecked != nil {
+		return d, errors.Join(err, unchecked)
 	}
 	v.facts.Health.Healthy, v.facts.Health.Unhealthy = known.health.healthy, known.health.why
 	v.again = queue.Soonest(v.again, c.Clock.Now().Add(healthPause))
-	return hibernate.Decide(v.facts), nil
+	return hibernate.Decide(v.facts), err
 }
 
 // conclude publishes what was decided and written, enters sleeps that ended in the ledger, and then has

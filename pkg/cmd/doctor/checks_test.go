@@ -87,6 +87,12 @@ func TestDoctorOfTheAgent(t *testing.T) {
 		cm.Annotations = map[string]string{annotations.StatusConditions: list}
 		return cm
 	}
+	relabelled := func(kind string) *corev1.ConfigMap {
+		cm := cmdtest.Configured("{}")
+		cm.Labels = map[string]string{annotations.LabelKind: kind, "team": "platform"}
+		return cm
+	}
+	const unlabelled = "amiss    the agent's configuration, ConfigMap maint-system/maint-agent, lacks the label maint.dev/kind=agent-config, so the agent does not read it: what it took up before stays in force until it restarts, and after a restart the defaults hold, without your denied steps and limits\n         'kubectl -n maint-system label --overwrite configmap maint-agent maint.dev/kind=agent-config' puts the label back\n"
 	const before = "ok       agent v0.1.0 in namespace maint-system, seen 0s ago\nok       the clocks of this machine and the API server agree\n"
 	const after = "ok       admission policies confine the agent's token\n"
 	diagnose(t, []diagnosis{
@@ -112,6 +118,14 @@ func TestDoctorOfTheAgent(t *testing.T) {
 		{
 			name: "a configuration without its text", line: "doctor", world: installed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: annotations.AgentConfigName, Labels: map[string]string{annotations.LabelKind: annotations.KindAgentConfig}}}), code: 1, err: oneProblem,
 			out: before + "amiss    the agent's configuration: data: the key config.yaml is missing: the document stands there\n         fix ConfigMap maint-system/maint-agent; until then an agent that starts does nothing\n" + after,
+		},
+		{
+			name: "a configuration without its label", line: "doctor", world: installed(relabelled("")), code: 1, err: oneProblem,
+			out: before + unlabelled + after,
+		},
+		{
+			name: "a configuration with the label of a plan", line: "doctor", world: installed(relabelled(annotations.KindPlan)), code: 1, err: oneProblem,
+			out: before + unlabelled + after,
 		},
 		{
 			name: "the agent doubts its clock, and its configuration took effect", line: "doctor", world: installed(said(`[{"type":"ClockDoubt","status":"True","message":"it jumped"},{"type":"Valid","status":"True"},{"type":"NodesForbidden","status":"False"}]`)), code: 1, err: oneProblem,

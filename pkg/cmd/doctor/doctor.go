@@ -243,6 +243,11 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 		o.unknown("the agent's configuration", k.Explain("it cannot be read", err))
 		return nil
 	}
+	if lacks := k.Unlabelled(cm); lacks != "" {
+		what, remedy, _ := strings.Cut(lacks, "; ")
+		o.amiss(what, remedy)
+		return nil
+	}
 	spec, fault := factory.Configuration(cm)
 	for _, c := range view.Conditions(cm) {
 		if c.Type == "Valid" && fault != "" { // reported below, as it is now

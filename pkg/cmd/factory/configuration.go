@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
@@ -26,12 +27,21 @@ func Configuration(cm *corev1.ConfigMap) (spec *agentconfig.AgentConfig, fault s
 	return &parsed, ""
 }
 
-// InvalidConfiguration says that the agent's configuration is invalid, and what follows; empty: it
-// is valid, or missing, or the user may not read it.
+// Unlabelled says that the agent does not find its configuration for want of a label, and what helps;
+// empty: it does.
+func (k *Cluster) Unlabelled(cm *corev1.ConfigMap) string {
+	return remedy.Unlabelled(k.suggest, cm.Namespace, cm.Labels)
+}
+
+// InvalidConfiguration says that the agent's configuration is invalid or not found by the agent, and what
+// follows; empty: it is in order, or missing, or the user may not read it.
 func (k *Cluster) InvalidConfiguration(ctx context.Context, namespace string) string {
 	cm, err := k.ConfigMaps(namespace).Get(ctx, annotations.AgentConfigName, metav1.GetOptions{})
 	if err != nil {
 		return ""
+	}
+	if lacks := k.Unlabelled(cm); lacks != "" {
+		return lacks
 	}
 	_, fault := Configuration(cm)
 	if fault == "" {

@@ -7,6 +7,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
 // The agent says it in its log and its metrics, which few people look at first.
@@ -24,6 +25,23 @@ func TestStatusAndVersionSayThatTheConfigurationIsInvalid(t *testing.T) {
 	o.Forbids("get", "configmaps", annotations.DefaultNamespace)
 	if got := o.Maint("status"); strings.Contains(got.Out+got.Err, annotations.AgentConfigName+", is invalid") {
 		t.Errorf("who may not read it is told %+v", got)
+	}
+}
+
+// The agent watches for the label, so an object without it is none to the agent.
+func TestStatusVersionAndWhySayThatTheConfigurationHasNoLabel(t *testing.T) {
+	const told = "the agent's configuration, ConfigMap maint-system/maint-agent, lacks the label maint.dev/kind=agent-config, so the agent does not read it: what it took up before stays in force until it restarts, and after a restart the defaults hold, without your denied steps and limits; 'kubectl -n maint-system label --overwrite configmap maint-agent maint.dev/kind=agent-config' puts the label back"
+	config, agent := cmdtest.Configured("{maxParallelOperations: 2}"), cmdtest.Agent()
+	config.Labels = nil
+	agent.Data[annotations.HeartbeatConfiguration] = annotations.ConfigurationDeleted
+	o := cmdtest.NewCluster(t, cmd.Run, agent, config, cmdtest.Namespace("shop"), cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Draining, "")))
+	for _, line := range []string{"status", "version", "why node/a"} {
+		if got := o.Line(line); !strings.Contains(got.Out+got.Err, told+"\n") {
+			t.Errorf("%s says %+v", line, got)
+		}
+	}
+	if got := o.Maint("doctor"); got.Code != 1 || strings.Contains(got.Out, "is valid") {
+		t.Errorf("doctor says %+v", got)
 	}
 }
 

@@ -132,13 +132,20 @@ func TestStatusOfAPlanWhoseRunLeftNodesCordoned(t *testing.T) {
 	if got := o.Maint("status", "roll"); !strings.HasPrefix(got.Out, "Needs somebody:\n  node a  "+what+"\n    'kubectl maint why node/a'\n\nPlan: ") {
 		t.Errorf("beside another plan: %+v", got)
 	}
+	if got := o.Line("status -A -o json"); got.Code != 0 || strings.Contains(got.Out, "unread") {
+		t.Errorf("where all may be read: %+v", got)
+	}
 	o.Forbids("list", "nodes", "")
 	if got := o.Maint("status", "roll"); got.Code != 0 || !strings.HasPrefix(got.Out, "Plan: ") {
 		t.Errorf("%+v", got)
 	}
-	for line, want := range map[string]string{"status": "", "status -A": "warning: what goes on on nodes is not shown: list nodes: nodes is forbidden: not for you\n"} {
+	const unseen = "what goes on on nodes is not shown: list nodes: nodes is forbidden: not for you"
+	for line, want := range map[string]string{"status": "", "status -A": "warning: " + unseen + "\n"} {
 		if got := o.Line(line); got.Code != 0 || got.Err != want {
 			t.Errorf("%s: %+v", line, got)
+		}
+		if got := o.Line(line + " -o jsonpath={.unread}"); got.Code != 0 || got.Err != want || got.Out != `["`+unseen+`"]` {
+			t.Errorf("%s for scripts: %+v", line, got)
 		}
 	}
 }

@@ -33,7 +33,7 @@ type reads struct {
 	around          source.Restrictions
 	nodes           []*corev1.Node
 	nodesDenied     error        // why nodes could not be read
-	nodesUnread     bool         // not all was read of what the nodes are at
+	nodesUnread     error        // why not all was read of what the nodes are at; nil: all was
 	use             view.NodeUse // of nodes, by live runs
 	views           []view.Plan  // of the plans, those that need attention first
 }
@@ -153,21 +153,21 @@ func (s *skips) look(ctx context.Context, now time.Time, k *factory.Cluster, pla
 }
 
 // nodes reads all nodes, and the live runs that may have some; none where they cannot be read. It
-// says whether one of both could not be read.
-func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster, r *reads) (active []view.Run, unread bool) {
+// says why one of both could not be read.
+func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster, r *reads) (active []view.Run, unread error) {
 	var err error
 	if o.seen != nil {
 		r.nodes = o.seen.Nodes()
 	} else if r.nodes, err = k.Nodes(ctx, ""); err != nil {
 		r.nodesDenied = fmt.Errorf("what goes on on nodes is not shown: %w", err)
 		o.warnUnread(ctx, r.nodesDenied)
-		return nil, true
+		return nil, r.nodesDenied
 	}
-	active, r.use.Unseen, err = k.ActiveRuns(ctx)
-	if err != nil {
-		o.warnUnread(ctx, fmt.Errorf("which runs have nodes is not shown: %w", err))
+	if active, r.use.Unseen, err = k.ActiveRuns(ctx); err != nil {
+		err = fmt.Errorf("which runs have nodes is not shown: %w", err)
+		o.warnUnread(ctx, err)
 	}
-	return active, err != nil
+	return active, err
 }
 
 // warnUnread warns that a part is missing, unless the user may not read it.

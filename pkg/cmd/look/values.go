@@ -23,19 +23,19 @@ import (
 
 // printValues prints the status for scripts: a value for one name, else a list.
 func (o *statusOptions) printValues(ctx context.Context, k *factory.Cluster) error {
-	items, _, err := o.values(ctx, k)
+	items, unread, err := o.values(ctx, k)
 	if err != nil {
 		return err
 	}
 	if len(o.names) == 1 {
 		return o.out.Print(o.Out, items[0])
 	}
-	return o.out.PrintList(o.Out, print.KindStatusList, items)
+	return o.out.PrintList(o.Out, print.KindStatusList, items, unread.Why...)
 }
 
 // values are the content of the screen, and what could not be read for it. A missing agent is
 // reported on standard error.
-func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print.Value, func(stream.Key) bool, error) {
+func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print.Value, stream.Unread, error) {
 	if len(o.names) == 0 {
 		r, err := o.read(ctx, k)
 		o.warnOfAgent(r.agent, r.noAgent)
@@ -43,9 +43,9 @@ func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print
 			o.Warn(r.config)
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, stream.Unread{}, err
 		}
-		return append(o.allValues(k, r), o.agentValue(r)...), func(key stream.Key) bool { return o.unread(k, r, key) }, nil
+		return append(o.allValues(k, r), o.agentValue(r)...), stream.NewUnread(func(key stream.Key) bool { return o.unread(k, r, key) }, r.nodesUnread), nil
 	}
 	agent, err := o.agentNow(ctx, k)
 	o.warnOfAgent(agent, err)
@@ -56,15 +56,15 @@ func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print
 			continue
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, stream.Unread{}, err
 		}
 		value, err := o.valueOf(ctx, k, agent, found)
 		if err != nil {
-			return nil, nil, err
+			return nil, stream.Unread{}, err
 		}
 		out = append(out, value)
 	}
-	return out, nil, nil
+	return out, stream.Unread{}, nil
 }
 
 // unread says of a value that is not among all values if that is because it could not be read. What
@@ -72,14 +72,14 @@ func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print
 func (o *statusOptions) unread(k *factory.Cluster, r reads, key stream.Key) bool {
 	switch key.Kind {
 	case print.KindNodeStatus:
-		return r.nodesUnread
+		return r.nodesUnread != nil
 	case print.KindAgentStatus:
 		return r.noAgent != nil
 	case print.KindNamespaceStatus:
 		name := strings.TrimPrefix(key.Name, "namespace/")
 		return r.around.Unread(name) && !r.around.AgentAsked(name)
 	case print.KindPolicyStatus:
-		return r.around.Unread(key.Namespace) || r.nodesUnread && !o.listsPolicies(k, key.Namespace)
+		return r.around.Unread(key.Namespace) || r.nodesUnread != nil && !o.listsPolicies(k, key.Namespace)
 	}
 	return false
 }

@@ -150,7 +150,11 @@ func (o *calendarOptions) show(w source.Set) error {
 	if !o.out.Lines() && !o.out.Own() {
 		return o.out.PrintList(o.Out, "CalendarEntryList", valuesOf(page))
 	}
-	_, err := fmt.Fprint(o.Out, draw(page, o.out.Format()))
+	text, short := draw(page, o.out.Format())
+	if short != "" {
+		fmt.Fprintln(o.ErrOut, "warning: "+short)
+	}
+	_, err := fmt.Fprint(o.Out, text)
 	return err
 }
 
@@ -194,16 +198,18 @@ func valuesOf(p calendar.Page) []print.Value {
 	return items
 }
 
-func draw(p calendar.Page, format string) string {
+// draw is the page in a format; short says what of it is not there, where the text itself shows that to
+// nobody.
+func draw(p calendar.Page, format string) (text, short string) {
 	switch format {
 	case "ics":
 		return p.ICS()
 	case "svg":
-		return p.SVG()
+		return p.SVG(), ""
 	case "html":
-		return p.HTML()
+		return p.HTML(), ""
 	}
-	return p.Table()
+	return p.Table(), ""
 }
 
 func (o *calendarOptions) world(ctx context.Context) (source.Set, error) {

@@ -1,6 +1,7 @@
 package offline_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -232,6 +233,28 @@ func TestCalendarOfNothingSaysSo(t *testing.T) {
 		Code: 0, Out: "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//kubectl-maint//calendar//EN\r\nCALSCALE:GREGORIAN\r\nNAME:Maintenance calendar\r\nX-WR-CALNAME:Maintenance calendar\r\nEND:VCALENDAR\r\n",
 		Err: "nothing from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)\n",
 	})
+}
+
+// A feed shows nobody that something is left out of it, so standard error does.
+func TestAFeedThatWouldBeTooLargeTellsWhatItLeavesOut(t *testing.T) {
+	const plans = 201
+	var manifests strings.Builder
+	for i := range plans {
+		fmt.Fprintf(&manifests, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: plan-%03d, namespace: shop, labels: {maint.dev/kind: plan}}\ndata: {plan.yaml: \"{apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {triggers: {schedules: [{cron: '*/10 * * * *', timezone: UTC}]}, steps: [{name: rest, type: suspend, properties: {duration: 5m}}]}}\"}\n", i)
+	}
+	cmdtest.WriteFiles(t, map[string]string{"f.yaml": manifests.String()})
+	got := cmdtest.Offline(t, cmd.Run, "", "calendar", "-f", "f.yaml", "--from", "2026-11-21T00:00:00Z", "--to", "2026-11-22T00:00:00Z", "-o", "ics")
+	const said = "warning: 201 plans: one event a day for each namespace, choose a namespace with -n, or plans with -l\n"
+	if got.Code != 0 || !strings.HasSuffix(got.Err, said) || len(got.Out) > 5_000_000 {
+		t.Errorf("exit code %d, %d bytes, %s", got.Code, len(got.Out), got.Err)
+	}
+	if !strings.Contains(got.Out, "SUMMARY:201 plans: ") {
+		t.Errorf("%.2000s", got.Out)
+	}
+	hour := cmdtest.Offline(t, cmd.Run, "", "calendar", "-f", "f.yaml", "--from", "2026-11-21T00:00:00Z", "--to", "2026-11-21T01:00:00Z", "-o", "ics")
+	if hour.Code != 0 || strings.Contains(hour.Err, "warning") || strings.Count(hour.Out, "BEGIN:VEVENT") != 6*plans {
+		t.Errorf("of an hour: exit code %d, %d events, %s", hour.Code, strings.Count(hour.Out, "BEGIN:VEVENT"), hour.Err)
+	}
 }
 
 // A cluster shows what files with the same documents show.

@@ -126,19 +126,22 @@ func (o *Values) Print(w io.Writer, v Value) error {
 	return printObject(w, o.flags, u)
 }
 
-// PrintList prints values as the items of a list.
-func (o *Values) PrintList(w io.Writer, kind string, items []Value) error {
-	return printList(w, o.flags, kind, items)
+// PrintList prints values as the items of a list. unread says what could not be read for it, and why.
+func (o *Values) PrintList(w io.Writer, kind string, items []Value, unread ...any) error {
+	return printList(w, o.flags, kind, items, unread...)
 }
 
 // printList prints values as the items of a list, or with -o name their names.
-func printList(w io.Writer, flags *printFlags, kind string, items []Value) error {
+func printList(w io.Writer, flags *printFlags, kind string, items []Value, unread ...any) error {
 	if flags.output == "name" {
 		return printNames(w, items)
 	}
 	list, err := listOf(kind, items)
 	if err != nil {
 		return err
+	}
+	if len(unread) > 0 {
+		list.Object["unread"] = unread
 	}
 	return printObject(w, flags, list)
 }
@@ -154,15 +157,11 @@ func printObject(w io.Writer, flags *printFlags, object runtime.Object) error {
 
 // PrintObjects prints objects of the API as kubectl get prints several.
 func (o *Values) PrintObjects(w io.Writer, items []unstructured.Unstructured) error {
-	printer, err := o.flags.toPrinter()
-	if err != nil {
-		return err
-	}
 	if o.Format() != "name" {
-		return printer.PrintObj(&unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}, Items: items}, w)
+		return printObject(w, o.flags, &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}, Items: items})
 	}
 	for i := range items {
-		if err := printer.PrintObj(&items[i], w); err != nil {
+		if err := printObject(w, o.flags, &items[i]); err != nil {
 			return err
 		}
 	}

@@ -415,6 +415,17 @@ func Unconfigured(c Commands, namespace, how string) string {
 	return ""
 }
 
+// Unlabelled says that the configuration of the agent of a namespace lacks the label by which the agent finds
+// it, what is in force, and how to put the label back; empty: it has the label.
+func Unlabelled(c Commands, namespace string, labels map[string]string) string {
+	if labels[annotations.LabelKind] == annotations.KindAgentConfig {
+		return ""
+	}
+	label := annotations.LabelKind + "=" + annotations.KindAgentConfig
+	return fmt.Sprintf("the agent's configuration, ConfigMap %s/%s, lacks the label %s, so the agent does not read it: what it took up before stays in force until it restarts, and after a restart the defaults hold, without your denied steps and limits; %s puts the label back",
+		namespace, annotations.AgentConfigName, label, c.In(namespace).kubectl("label --overwrite configmap %s %s", annotations.AgentConfigName, label))
+}
+
 // Given are the flags that a command was called with, as one that it suggests repeats them: each with
 // a space before it. Those of every command are left to ClusterFlags.
 func Given(flags *pflag.FlagSet, without ...string) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/image"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
@@ -27,14 +28,14 @@ type installOptions struct {
 	manifests Manifests
 	apply     bool
 	diff      bool
-	format    string
+	out       *print.Values          // of what is printed
 	given     func(flag string) bool // on this command line
 	faults    exit.Faults
 }
 
 // NewInstall prints or applies the agent's manifests.
 func NewInstall(c *factory.Factory) *cobra.Command {
-	o := &installOptions{Factory: c}
+	o := &installOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Print the agent's manifests, or apply them",
@@ -92,7 +93,7 @@ runs if possible.`,
 	f.BoolVar(&o.diff, "diff", false, "show what --apply would change, and change nothing")
 	o.AddMode(cmd)
 	_ = cmd.RegisterFlagCompletionFunc(flagWithout, cobra.FixedCompletions(append(parts(), "none"), cobra.ShellCompDirectiveNoFileComp))
-	f.StringVarP(&o.format, "output", "o", "yaml", "yaml")
+	o.out.AddFlags(cmd)
 	return cmd
 }
 
@@ -120,8 +121,9 @@ func (o *installOptions) Complete(cmd *cobra.Command, _ []string) error {
 // Validate checks the flags.
 func (o *installOptions) Validate() error {
 	m := o.manifests
-	if o.format != "yaml" {
-		o.faults.Add("-o must be yaml, is %q", o.format)
+	o.out.Check(&o.faults)
+	if !o.out.Lines() && (o.apply || o.diff) {
+		o.faults.Add("-o prints the manifests, and --apply and --diff do not: give one of them")
 	}
 	if m.Outbound != outboundOpen && m.Outbound != outboundStrict {
 		o.faults.Add("--outbound must be open or strict, is %q", m.Outbound)
@@ -191,12 +193,28 @@ func (o *installOptions) Run(ctx context.Context) error {
 		return o.install(ctx)
 	}
 	o.warn()
-	text, err := o.manifests.Render()
+	return o.print()
+}
+
+// print prints the manifests as they are written, with their comments, or as another -o has it.
+func (o *installOptions) print() error {
+	if o.out.Lines() || o.out.Format() == "yaml" {
+		text, err := o.manifests.Render()
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(o.Out, text)
+		return err
+	}
+	objects, err := o.manifests.Objects()
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(o.Out, text)
-	return err
+	items := make([]unstructured.Unstructured, len(objects))
+	for i, u := range objects {
+		items[i] = *u
+	}
+	return o.out.PrintObjects(o.Out, items)
 }
 
 // warn says what --outbound strict does not hold.

@@ -1,7 +1,12 @@
 package setup_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
@@ -20,12 +25,60 @@ func TestACommandLineOfInstallThatIsWrong(t *testing.T) {
 		{"none beside a part", []string{"--without", "none,force"}, `--without takes requests, force, volumes, conditions, confinement, kubelets, or none alone; not "none"`},
 		{"no replicas", []string{"--replicas", "0"}, "--replicas must be at least 1, is 0"},
 		{"an account by its namespace", []string{"--impersonate", "ops/deployer"}, `--impersonate "ops/deployer" cannot name a ServiceAccount`},
+		{"a format that there is not", []string{"-o", "xml"}, `-o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is "xml"`},
+		{"a format of what is applied", []string{"--apply", "-o", "name"}, "-o prints the manifests, and --apply and --diff do not: give one of them"},
+		{"a format of what would change", []string{"--diff", "-o", "yaml"}, "-o prints the manifests, and --apply and --diff do not: give one of them"},
 		{"acting as one and as nobody", []string{"--read-only", "--impersonate", "deployer"}, "--impersonate lets the agent act as an account, and --read-only as none: give one of them"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run)
 			o.Maint(append([]string{"install"}, c.args...)...).Is(t, cmdtest.Printed{Code: 2, Err: "error: " + c.told + "\n"})
 		})
+	}
+}
+
+func TestInstallPrintsItsManifestsInEachFormat(t *testing.T) {
+	printed := func(flags ...string) string {
+		got := cmdtest.Offline(t, cmd.Run, "", append([]string{"install", "-n", "ops"}, flags...)...)
+		if got.Code != 0 || got.Err != "" {
+			t.Fatalf("%q: exit code %d, %s", flags, got.Code, got.Err)
+		}
+		return got.Out
+	}
+	documents := printed()
+	if diff := cmp.Diff(documents, printed("-o", "yaml")); diff != "" {
+		t.Errorf("-o yaml (-without +with):\n%s", diff)
+	}
+	var want []any
+	var names []string
+	for text := range strings.SplitSeq(documents, "\n---\n") {
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(text+"\n"), &object); err != nil {
+			t.Fatal(err)
+		}
+		if object == nil {
+			continue
+		}
+		group, _, grouped := strings.Cut(object["apiVersion"].(string), "/")
+		kind := strings.ToLower(object["kind"].(string))
+		if grouped {
+			kind += "." + group
+		}
+		want, names = append(want, object), append(names, kind+"/"+object["metadata"].(map[string]any)["name"].(string))
+	}
+	var list map[string]any
+	if err := json.Unmarshal([]byte(printed("-o", "json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	delete(list, "metadata") // kubectl's printer writes an empty one
+	if diff := cmp.Diff(map[string]any{"apiVersion": "v1", "kind": "List", "items": want}, list); diff != "" {
+		t.Errorf("-o json (-documents +list):\n%s", diff)
+	}
+	if diff := cmp.Diff(names, strings.Fields(printed("-o", "name"))); diff != "" {
+		t.Errorf("-o name (-documents +names):\n%s", diff)
+	}
+	if got := printed("-o", "jsonpath={.items[?(@.kind==\"Deployment\")].metadata.namespace}"); got != "ops" {
+		t.Errorf("-o jsonpath: %q", got)
 	}
 }
 

@@ -21,6 +21,23 @@ func compare(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
+// Unread is what could not be read of the values.
+type Unread struct {
+	Why []any            // what is missing, and why, as text
+	Has func(k Key) bool // says whether a value that is not there may only not have been read; nil: none
+}
+
+// NewUnread is what could not be read for some reasons; those that are nil are none.
+func NewUnread(has func(k Key) bool, why ...error) Unread {
+	u := Unread{Has: has}
+	for _, err := range why {
+		if err != nil {
+			u.Why = append(u.Why, err.Error())
+		}
+	}
+	return u
+}
+
 // Changes prints what has changed of values that are read again and again.
 type Changes struct {
 	out  *print.Values
@@ -38,8 +55,8 @@ func New(out *print.Values) *Changes { return &Changes{out: out, last: map[Key]p
 
 // Print prints those items that have changed since the last call, other than by what counts down,
 // each as Emit does; then what is not among them any more, with its metadata and "gone". What
-// could not be read now is not gone; a nil unread means that everything was read.
-func (c *Changes) Print(w io.Writer, items []print.Value, unread func(Key) bool) error {
+// could not be read now is not gone.
+func (c *Changes) Print(w io.Writer, items []print.Value, unread Unread) error {
 	there := map[Key]bool{}
 	for _, v := range items {
 		u, err := v.Object()
@@ -60,7 +77,7 @@ func (c *Changes) Print(w io.Writer, items []print.Value, unread func(Key) bool)
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(c.last), compare) {
-		if there[key] || unread != nil && unread(key) {
+		if there[key] || unread.Has != nil && unread.Has(key) {
 			continue
 		}
 		was := c.last[key]

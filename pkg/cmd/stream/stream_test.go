@@ -60,7 +60,7 @@ func TestChanges(t *testing.T) {
 			var out bytes.Buffer
 			changes := stream.New(formatted(t, c.format))
 			for _, items := range c.looks {
-				if err := changes.Print(&out, items, c.unread); err != nil {
+				if err := changes.Print(&out, items, stream.Unread{Has: c.unread}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -470,6 +470,9 @@ func readRules(ctx context.Context, k *factory.Cluster, agentNamespace string) (
 	case err != nil:
 		return usual, nodeRules{unread: k.Explain("read the agent's configuration", err)}
 	}
+	if lacks := k.Unlabelled(cm); lacks != "" {
+		return usual, nodeRules{unread: errors.New(lacks)}
+	}
 	rules := rulesSaid(cm)
 	limits, err := limitsIn(cm)
 	if err != nil {
