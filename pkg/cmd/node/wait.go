@@ -167,7 +167,7 @@ func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]str
 	for _, p := range settled {
 		said = append(said, print.Update{Of: name + "/" + p.Of, Text: fmt.Sprintf("pod %s on %s: %s", p.Of, name, p.Text)})
 	}
-	said = append(said, print.Update{Of: name, Text: "node " + name + ": " + view.FlagWords(view.RequestWords(a))})
+	said = append(said, print.Update{Of: name, Text: "node " + name + ": " + w.view.InstantsInZone(view.FlagWords(view.RequestWords(a)))})
 	for i, p := range states {
 		if i == mostPods {
 			picture = append(picture, fmt.Sprintf("  and %d more", len(states)-i))
