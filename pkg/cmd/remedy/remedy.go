@@ -19,7 +19,7 @@ import (
 type Commands struct {
 	Name         string // as which the plugin was called: "kubectl maint"
 	Namespace    string // empty: the context's
-	ClusterFlags string // flags that choose another cluster than the kubeconfig does; empty: none
+	ClusterFlags string // flags that choose another cluster or user than the kubeconfig does; empty: none
 }
 
 // In are the commands for a namespace; empty: the context's.
