@@ -81,6 +81,8 @@ func TestNextOfSleep(t *testing.T) {
 		},
 		{name: "no sleep is to come", line: "next never", world: world, err: "no sleep is to come: the off-hours are excluded or suspended for good\n"},
 		{name: "a plan with a fault", line: "next broken", world: world, code: 1, err: "error: line 1: spec.schedule.offHours: is empty; write for instance [{start: \"20:00\", end: \"06:00\"}]\n"},
+		{name: "its logs", line: "logs office", world: world, code: 1, err: "error: shop/office is a hibernate-plan and no run or plan; a HibernatePlan has no runs: 'kubectl maint describe office' shows its targets, and 'kubectl maint trigger office' tries again what failed of them\n"},
+		{name: "whether change is permitted to it", line: "check office", world: world, code: 1, err: "error: shop/office is a hibernate-plan and no plan or policy; 'kubectl maint why office' says why it sleeps or is awake, and whether policies permit its sleep\n"},
 		{name: "its name as that of a policy", line: "next policy/office", world: world, code: 1, err: "error: shop/office is a hibernate-plan and no policy; see 'kubectl maint list policies'\n"},
 	})
 }
