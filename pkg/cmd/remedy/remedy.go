@@ -328,11 +328,6 @@ func (c Commands) StatusOf(names string) string {
 // Trigger asks for a run of a plan.
 func (c Commands) Trigger(plan string) string { return c.line("trigger %s", plan) }
 
-// TriggerOutside asks for a run that does not wait for a window.
-func (c Commands) TriggerOutside(plan string) string {
-	return c.line("trigger %s --outside-window --reason …", plan)
-}
-
 // Ask asks for a run of a plan with flags, each with a space before it: for a rollback to the run asOf
 // where that is one.
 func (c Commands) Ask(plan, asOf, flags string) string {
