@@ -63,7 +63,7 @@ func TestThePictureOfASleeper(t *testing.T) {
 		},
 		{
 			name: "held by somebody, for a reason", spec: office, notes: append(by(annotations.HoldState), annotations.StatusPhase, "Active", annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-21T02:00:00Z"),
-			want: []string{"Phase:  Active", "Next:   sleeps Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m", "Why:    to be awake: somebody holds it awake until Sat 2026-11-21 03:00 CET by joe (unverified): CHG-1", "Hold:   held awake until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), by joe (unverified): CHG-1"},
+			want: []string{"Phase:  Active", "Next:   sleeps Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m", "Why:    to be awake: it is held awake until Sat 2026-11-21 03:00 CET by joe (unverified): CHG-1", "Hold:   held awake until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), by joe (unverified): CHG-1"},
 		},
 		{
 			name: "a hold that is over", spec: office, notes: []string{annotations.StatusPhase, "Active", annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-21T00:00:00Z"},
