@@ -24,17 +24,17 @@ func TestWhatIsWanted(t *testing.T) {
 		"nights that are skipped are passed over":               {nights, "2026-03-02T05:00:00Z", Overrides{Skip: intent.Skip{Slots: []time.Time{monday, tuesday}}}, "awake by schedule until 2026-03-04T20:00", Outside},
 		"of all that are skipped none comes":                    {nights, "2026-03-02T05:00:00Z", Overrides{Skip: intent.Skip{All: true}}, "awake by schedule until ever", Outside},
 		"a night that begins before the end of a skip is awake": {nights, "2026-03-02T15:00:00Z", Overrides{Skip: intent.Skip{Until: until("2026-03-02T14:00:00Z")}}, "awake by skip until 2026-03-03T20:00", "these off-hours are skipped"},
-		"held awake at night, until it is released":             {nights, "2026-03-02T15:00:00Z", Overrides{Hold: Hold{On: true}}, "awake by hold until ever", "somebody holds it awake"},
-		"held awake for two hours, it sleeps after that":        {nights, "2026-03-02T15:00:00Z", Overrides{Hold: Hold{On: true, Until: until("2026-03-02T17:00:00Z")}}, "awake by hold until 2026-03-03T00:00", "somebody holds it awake until 2026-03-02T17:00:00Z"},
+		"held awake at night, until it is released":             {nights, "2026-03-02T15:00:00Z", Overrides{Hold: Hold{On: true}}, "awake by hold until ever", "it is held awake"},
+		"held awake for two hours, it sleeps after that":        {nights, "2026-03-02T15:00:00Z", Overrides{Hold: Hold{On: true, Until: until("2026-03-02T17:00:00Z")}}, "awake by hold until 2026-03-03T00:00", "it is held awake until 2026-03-02T17:00:00Z"},
 		"held awake till morning, it sleeps next in the evening": {
-			nights, "2026-03-02T15:00:00Z", Overrides{Hold: Hold{On: true, Until: until("2026-03-02T23:00:00Z")}}, "awake by hold until 2026-03-03T20:00", "somebody holds it awake until 2026-03-02T23:00:00Z",
+			nights, "2026-03-02T15:00:00Z", Overrides{Hold: Hold{On: true, Until: until("2026-03-02T23:00:00Z")}}, "awake by hold until 2026-03-03T20:00", "it is held awake until 2026-03-02T23:00:00Z",
 		},
-		"held asleep into the night, it wakes in the morning": {nights, "2026-03-02T05:00:00Z", Overrides{Hold: Hold{On: true, Asleep: true, Until: until("2026-03-02T14:00:00Z")}}, "asleep by hold until 2026-03-03T06:00", "somebody holds it asleep until 2026-03-02T14:00:00Z"},
-		"held asleep by day for an hour":                      {nights, "2026-03-02T05:00:00Z", Overrides{Hold: Hold{On: true, Asleep: true, Until: until("2026-03-02T06:00:00Z")}}, "asleep by hold until 2026-03-02T13:00", "somebody holds it asleep until 2026-03-02T06:00:00Z"},
+		"held asleep into the night, it wakes in the morning": {nights, "2026-03-02T05:00:00Z", Overrides{Hold: Hold{On: true, Asleep: true, Until: until("2026-03-02T14:00:00Z")}}, "asleep by hold until 2026-03-03T06:00", "it is held asleep until 2026-03-02T14:00:00Z"},
+		"held asleep by day for an hour":                      {nights, "2026-03-02T05:00:00Z", Overrides{Hold: Hold{On: true, Asleep: true, Until: until("2026-03-02T06:00:00Z")}}, "asleep by hold until 2026-03-02T13:00", "it is held asleep until 2026-03-02T06:00:00Z"},
 		"a hold that is over holds nothing":                   {nights, "2026-03-02T15:00:00Z", Overrides{Hold: Hold{On: true, Until: until("2026-03-02T15:00:00Z")}}, "asleep by schedule until 2026-03-03T06:00", InOffHours},
 		"of the next alone that it is in":                     {nights, "2026-03-02T15:00:00Z", Overrides{Skip: intent.Skip{Next: true}}, "awake by skip until 2026-03-03T20:00", "these off-hours are skipped"},
 		"of the next alone by day":                            {nights, "2026-03-02T05:00:00Z", Overrides{Skip: intent.Skip{Next: true}}, "awake by schedule until 2026-03-03T20:00", Outside},
-		"a hold counts before a skip":                         {nights, "2026-03-02T15:00:00Z", Overrides{Hold: Hold{On: true, Asleep: true}, Skip: intent.Skip{All: true}}, "asleep by hold until ever", "somebody holds it asleep"},
+		"a hold counts before a skip":                         {nights, "2026-03-02T15:00:00Z", Overrides{Hold: Hold{On: true, Asleep: true}, Skip: intent.Skip{All: true}}, "asleep by hold until ever", "it is held asleep"},
 		"a suspend that comes soon forbids a sleep": {
 			nights + "\nexceptions: [{type: suspend, validFrom: \"2026-03-02T15:30:00Z\", validUntil: \"2026-03-02T20:00:00Z\", leadTime: 1h, reason: tests}]", "2026-03-02T15:00:00Z",
 			Overrides{},
@@ -43,7 +43,7 @@ func TestWhatIsWanted(t *testing.T) {
 		"and not one that somebody holds": {
 			nights + "\nexceptions: [{type: suspend, validFrom: \"2026-03-02T15:30:00Z\", validUntil: \"2026-03-02T20:00:00Z\", leadTime: 1h, reason: tests}]", "2026-03-02T15:00:00Z",
 			Overrides{Hold: Hold{On: true, Asleep: true}},
-			"asleep by hold until ever", "somebody holds it asleep",
+			"asleep by hold until ever", "it is held asleep",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -892,8 +892,8 @@ func TestThatADrainIsBlockedForGoodDoesNotWaitForItsProgress(t *testing.T) {
 
 func TestADrainThatEndsByItsTimeSaysWhenAndHow(t *testing.T) {
 	for onTimeout, want := range map[string]string{
-		"skip":  "5 of 5 pods are left; tries until 2026-03-01T12:01:00Z, then leaves the pods that are still there and is Ready; Blocked until 2026-03-01T12:01:00Z: budget web allows none",
-		"force": "5 of 5 pods are left; tries until 2026-03-01T12:01:00Z, then deletes the pods that may be evicted; Blocked until 2026-03-01T12:01:00Z: budget web allows none",
+		"skip":  "5 of 5 pods are left; tries until 2026-03-01T12:01:00Z, then leaves the pods that are still there and is Ready; Blocked: budget web allows none",
+		"force": "5 of 5 pods are left; tries until 2026-03-01T12:01:00Z, then deletes the pods that may be evicted; Blocked: budget web allows none",
 		"abort": "5 of 5 pods are left; tries until 2026-03-01T12:01:00Z, then is given up and undoes its cordon; Blocked for good: budget web allows none",
 		"retry": "5 of 5 pods are left; Blocked for good: budget web allows none",
 	} {

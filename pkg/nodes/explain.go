@@ -211,12 +211,17 @@ func (w *work) drainingReason(s *requestState, order *Drain) word {
 	if endless(order.Options, order.Since, w.now) {
 		parts = append(parts, "takes longer than "+order.Options.Timeout.String())
 	}
-	if then := order.Options.Ending(order.Since, w.now); then != "" {
+	then := order.Options.Ending(order.Since, w.now)
+	if then != "" {
 		parts = append(parts, then)
 	}
 	if b := w.node.Drain.Block; b.Text != "" {
 		said.howLong = order.Options.HowLong(b.Permanent, b.Refused, order.Since, w.now)
-		parts = append(parts, "Blocked "+said.howLong+": "+b.Text)
+		how := " " + said.howLong
+		if then != "" && strings.HasPrefix(said.howLong, "until ") { // that end is told already
+			how = ""
+		}
+		parts = append(parts, "Blocked"+how+": "+b.Text)
 	}
 	said.reason = strings.Join(parts, "; ")
 	return said

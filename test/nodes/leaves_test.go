@@ -27,7 +27,7 @@ func TestADrainThatLeavesPodsBehindSaysUntilWhenItTries(t *testing.T) {
 	t.Cleanup(written.Stop)
 
 	l.request("node-6", "os", `{"drain":{"timeout":"25s","onTimeout":"skip"}}`)
-	l.prints("why node/node-6", "3 of 3 pods are left", "os is blocked until ", l.ns+"/web", "it tries until ", "then leaves the pods that are still there and is Ready")
+	l.prints("why node/node-6", "3 of 3 pods are left", "os is blocked: ", l.ns+"/web", "it tries until ", "then leaves the pods that are still there and is Ready")
 	out, err := exec.CommandContext(l.ctx, world.plugin, "--kubeconfig", world.config, "status").CombinedOutput()
 	if err != nil || strings.Contains(string(out), "node node-6") || !strings.Contains(string(out), "tries until ") {
 		t.Errorf("status: %v\n%s", err, out)

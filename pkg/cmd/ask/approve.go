@@ -94,6 +94,9 @@ func (o *answerOptions) Run(ctx context.Context) (err error) {
 		if err := o.NeedAgent(ctx, k); err != nil {
 			return err
 		}
+		if err := watch.Looked(ctx, o.Factory, k, r); err != nil {
+			return err
+		}
 	}
 	if err := askRun(ctx, o.Factory, k, r, o.intent, wanted, o.reason, &o.DryRun, o.other); err != nil {
 		return err

@@ -260,7 +260,7 @@ func TestOtherIntentsOnHibernatePlans(t *testing.T) {
 		{row: row{name: "a trigger of a paused plan, for who would wait", notes: append([]string{annotations.Pause, "true"}, failed...), line: "trigger office --wait", code: 3, err: "error: plan office is paused until somebody resumes it; nothing was asked (without --wait what failed begins when the pause ends)\n"}},
 		{row: row{name: "a trigger without an agent", notes: failed, line: "trigger office", code: 5, err: "error: " + stalled + "\n"}, edit: stale},
 		{row: row{name: "a trigger of a plan with a fault", spec: "schedule: {offHours: []}", line: "trigger office", code: 1, err: "error: plan office is not valid, so that nothing would be tried:\nerror: line 1: spec.schedule.offHours: is empty; write for instance [{start: \"20:00\", end: \"06:00\"}]\n"}},
-		{row: row{name: "a retry is for runs", line: "retry office", code: 1, err: "error: shop/office is a hibernate-plan and no run or plan; see 'kubectl maint list runs'\n"}},
+		{row: row{name: "a retry is for runs", line: "retry office", code: 1, err: "error: shop/office is a hibernate-plan and no run or plan; a HibernatePlan has no runs: 'kubectl maint describe office' shows its targets, and 'kubectl maint trigger office' tries again what failed of them\n"}},
 	})
 }
 

@@ -123,6 +123,8 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 	asked := r.Run.Request
 	request := triggerOptions{Factory: o.Factory, Waiting: o.Waiting, reason: o.reason, asOf: asked.AsOf, words: words{given: o.given + factory.FlagsAsAsked(asked)}} // the agent takes it up as a trigger
 	err = request.willBeSeen(ctx, k, is)
-	o.waits = request.words.waits
-	return err
+	if o.waits = request.words.waits; err != nil {
+		return err
+	}
+	return watch.Looked(ctx, o.Factory, k, r)
 }

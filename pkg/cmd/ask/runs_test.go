@@ -129,6 +129,7 @@ func TestAbort(t *testing.T) {
 				o.Stores("configmaps", cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Trigger, "another")))
 			})
 		}, line: "abort orders --yes", code: 3, err: "error: plan orders was triggered again meanwhile: 'kubectl maint abort " + another + "' takes that back\n", wrote: map[string]string{annotations.Trigger: "another", annotations.Actor(annotations.Trigger): "", annotations.Reason(annotations.Trigger): "", annotations.TriggerOptions: ""}},
+		{name: "a plan instead of a run, whose runs need parameters", spec: "parameters: [{name: size}, {name: mode, default: slow}]", line: "abort orders --yes", code: 1, err: "error: plan orders has no run: 'kubectl maint trigger orders --param size=…' asks for one\n"},
 		{name: "a plan instead of a run", line: "abort orders --yes", code: 1, err: "error: plan orders has no run: 'kubectl maint trigger orders' asks for one\n"},
 		{name: "another is aborted already", notes: []string{annotations.Abort, "maint-run-orders-b", annotations.Actor(annotations.Abort), "joe"}, world: objects(live(step)), line: "abort orders-a --yes", code: 3, err: "error: plan orders still has maint.dev/abort: maint-run-orders-b by joe, which the agent has not handled: try again in a moment, or remove that annotation\n"},
 		{name: "its plan was created again", world: objects(live(step)), before: func(o *cmdtest.Cluster) { o.Stores("configmaps", other) }, line: "abort orders-a --yes", code: 1, err: planIsGone},

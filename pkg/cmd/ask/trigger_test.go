@@ -92,6 +92,46 @@ func TestTriggerRefusesWhatTheAgentWouldNotRun(t *testing.T) {
 	})
 }
 
+// An agent of an earlier version has a heartbeat like any other. Of one that does not look at a plan, nothing is
+// asked on it, and the exit code says why.
+func TestNothingIsAskedOfAnAgentThatIsTooOld(t *testing.T) {
+	const waits = "waiting for the agent: it has not looked at plan orders yet\n"
+	const old = "error: the agent does not look at plan orders, and nothing was asked: it is too old, or does not watch namespace shop; 'kubectl maint doctor' shows its version, and 'kubectl maint install --apply --namespace maint-system' upgrades it\n"
+	asks, failed := live(cmdtest.Asking("ask")), cmdtest.Record("call", "webhook", run.StepFailed)
+	for _, c := range []struct {
+		line  string
+		world []runtime.Object
+		err   string // before it waits
+	}{
+		{line: "trigger orders"},
+		{line: "trigger orders --wait"},
+		{line: "approve orders-a", world: objects(asks)},
+		{line: "approve orders-a/ask --wait", world: objects(asks)},
+		{line: "reject orders-a", world: objects(asks)},
+		{line: "retry orders-a", world: objects(ended("Failed", failed))},
+		{line: "retry orders-a --wait", world: objects(ended("Failed", failed))},
+		{line: "rollback orders", world: history(), err: back},
+		{line: "rollback orders --to maint-run-orders-a --wait", world: history()},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before := cmdtest.Agent()
+				before.Data["version"] = "v0.0.0-before"
+				orders := cmdtest.Plan("orders", "", func(cm *corev1.ConfigMap) { delete(cm.Annotations, annotations.StatusObserved) })
+				world := []runtime.Object{before, orders}
+				for _, o := range c.world {
+					world = append(world, o.DeepCopyObject())
+				}
+				o := cmdtest.NewCluster(t, cmd.Run, world...)
+				o.Line(c.line).Is(t, cmdtest.Printed{Code: 5, Err: c.err + waits + old})
+				if diff := cmp.Diff(orders.Annotations, o.Notes("orders")); diff != "" {
+					t.Errorf("something was asked (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 // A token that is found when a plan is first seen is not run, and one that is
 // overwritten is lost: a new one waits.
 func TestTriggerWaitsUntilATokenWouldCount(t *testing.T) {

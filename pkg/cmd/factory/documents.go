@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
@@ -42,7 +43,7 @@ func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*
 			meant = kinds
 		}
 		if !slices.Contains(meant, cm.Labels[annotations.LabelKind]) {
-			return nil, fmt.Errorf("%w; see %s", view.WrongKind(cm, strings.Join(view.KindWords(meant), " or ")), k.listOf(meant))
+			return nil, fmt.Errorf("%w; %s", view.WrongKind(cm, strings.Join(view.KindWords(meant), " or ")), k.inPlaceOf(cm, meant))
 		}
 		return cm, nil
 	}
@@ -156,6 +157,17 @@ func (s *seenNamespaces) there(name string, ask func() bool) bool {
 		s.names[name] = true
 	}
 	return s.names[name]
+}
+
+// inPlaceOf is what helps with a document of another kind than those that were meant.
+func (k *Cluster) inPlaceOf(cm *corev1.ConfigMap, kinds []string) string {
+	switch policies := slices.Contains(kinds, annotations.KindPolicy); {
+	case cm.Labels[annotations.LabelKind] != annotations.KindHibernatePlan || policies && len(kinds) == 1:
+		return "see " + k.listOf(kinds)
+	case policies:
+		return remedy.NoCheck(k.commands(), cm.Name)
+	}
+	return remedy.NoRuns(k.commands(), cm.Name)
 }
 
 // listOf is the command that lists what a name may mean. A plan where a run is meant stands for its

@@ -33,7 +33,7 @@ type Env struct {
 	Name         string           // as which it was called: "kubectl maint"
 	Version      string           // of this build
 	Elsewhere    string           // the namespace, where it is not the context's own
-	ClusterFlags string           // flags that choose another cluster than the kubeconfig does
+	ClusterFlags string           // flags that choose another cluster or user than the kubeconfig does
 	Now          func() time.Time // the real clock, read once per question
 	Zone         string           // IANA name of the user's time zone
 	InTerminal   bool             // somebody can answer questions
@@ -183,11 +183,14 @@ func (c *Factory) chosen() string {
 	var out []string
 	for flag, value := range map[string]*string{
 		"--context": c.Config.Context, "--kubeconfig": c.Config.KubeConfig, "--cluster": c.Config.ClusterName,
-		"--server": c.Config.APIServer, "--user": c.Config.AuthInfoName,
+		"--server": c.Config.APIServer, "--user": c.Config.AuthInfoName, "--as": c.Config.Impersonate, "--as-uid": c.Config.ImpersonateUID,
 	} {
 		if value != nil && *value != "" {
 			out = append(out, flag+" "+intent.Word(*value))
 		}
+	}
+	for _, group := range *c.Config.ImpersonateGroup {
+		out = append(out, "--as-group "+intent.Word(group))
 	}
 	slices.Sort(out)
 	return strings.Join(out, " ")

@@ -626,6 +626,12 @@ func TestConnect(t *testing.T) {
 	if _, err := f.Connect(); err != nil || f.Suggest().Describe("x") != "'kubectl maint --context a --kubeconfig "+config+" describe x'" || f.Suggest().Lint() != "'kubectl maint lint -f FILE'" {
 		t.Errorf("another cluster: %s, %s; %v", f.Suggest().Describe("x"), f.Suggest().Lint(), err)
 	}
+	as := factoryOf()
+	as.Name, *as.Config.KubeConfig, *as.Config.Impersonate, *as.Config.ImpersonateUID, *as.Config.ImpersonateGroup = "kubectl maint", config, "jane doe", "7", []string{"team:red", "b c"}
+	const who = `--as jane\ doe --as-group b\ c --as-group team:red --as-uid 7 --kubeconfig `
+	if _, err := as.Connect(); err != nil || as.Suggest().Describe("x") != "'kubectl maint "+who+config+" describe x'" || as.Suggest().Get("nodes") != "'kubectl "+who+config+" get nodes'" || as.Suggest().Contexts() != "'kubectl --kubeconfig "+config+" config get-contexts'" {
+		t.Errorf("another user: %s, %s; %v", as.Suggest().Describe("x"), as.Suggest().Get("nodes"), err)
+	}
 	spaced := filepath.Join(t.TempDir(), "my config")
 	if err := os.WriteFile(spaced, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

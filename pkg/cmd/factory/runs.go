@@ -92,7 +92,8 @@ func (c *Factory) noRun(ctx context.Context, k *Cluster, cm *corev1.ConfigMap) e
 	case head != nil && head.Last != nil && head.Last.Phase.Ended():
 		return k.lastRun(cm, kept)
 	}
-	return NotFoundError(fmt.Sprintf("plan %s has no run: %s asks for one", cm.Name, c.Suggest().Trigger(cm.Name)))
+	spec, _ := annotations.Plan(cm)
+	return NotFoundError(fmt.Sprintf("plan %s has no run: %s asks for one", cm.Name, c.Suggest().Ask(cm.Name, "", view.ParametersToGive(spec))))
 }
 
 // Runs are the runs of a plan, or of all plans of a namespace, oldest first. Runs that cannot be

@@ -9,7 +9,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
 
 // sleep prints the coming sleep windows of a HibernatePlan.
@@ -19,7 +18,7 @@ func (o *nextOptions) sleep(s view.Sleeper) error {
 	}
 	clock := func(at time.Time) string { return o.until(at, s.Zone()) }
 	if s.Hold.Holds(o.Now()) {
-		fmt.Fprintf(o.ErrOut, intent.SomebodyHolds+": %s; %s ends that\n", view.HoldWords(s.Hold, clock)+s.HeldBy(), o.Suggest().ReleaseHold(s.Name))
+		fmt.Fprintf(o.ErrOut, "it is %s; %s ends that\n", view.HoldWords(s.Hold, clock)+s.HeldBy(), o.Suggest().ReleaseHold(s.Name))
 	}
 	var list []view.SleepWindow
 	items := []view.Window{}

@@ -199,7 +199,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		}
 		v := o.newPrinter(o.Zone)
 		lines := append(v.NeedLines(needsOn(v, found.Node, n)), v.NodeLines(n)...)
-		return view.LinesOf(view.NodeResource(n.Name, found.Node), lines...), print.NodeUpdates(n), nil
+		return view.LinesOf(view.NodeResource(n.Name, found.Node), lines...), v.NodeUpdates(n), nil
 	}
 	cm := found.Document
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
@@ -210,7 +210,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		r = k.Answered(ctx, r)
 		v := o.newPrinter(view.PlanZone(r.Run.Spec, o.Zone))
 		lines := slices.Concat(v.NeedLines(needsOfRun(ctx, k, v, r)), []string{v.Bold("Run "+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r)))
-		return view.LinesOf(view.RunResource(r), lines...), print.RunUpdates(r), nil
+		return view.LinesOf(view.RunResource(r), lines...), v.RunUpdates(r), nil
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
@@ -423,7 +423,7 @@ func (o *statusOptions) nodeLines(claims []view.NodeClaim, fleet []*corev1.Node)
 	for _, c := range claims {
 		about, rows = append(about, node(c.Node)), append(rows, v.ClaimCells(c))
 	}
-	return append([]view.Line{{}}, tableOf(print.ClaimColumns(), rows, about, "SINCE", "FOR", "LEFT")...), print.ClaimUpdates(claims)
+	return append([]view.Line{{}}, tableOf(print.ClaimColumns(), rows, about, "SINCE", "FOR", "LEFT")...), v.ClaimUpdates(claims)
 }
 
 func (o *statusOptions) plans(r reads) []view.Plan {

@@ -46,7 +46,7 @@ func TestCommandsSayOfAPlanWhatIsSo(t *testing.T) {
 		{name: "so, in the calendar", line: "calendar", world: objects(cmdtest.Agent(), dry), want: []string{"dry run"}},
 		{name: "a run that the API server refuses", line: "status", world: objects(cmdtest.Agent(), seen("orders", ""), refused), want: []string{"Needs somebody:", "the API server refuses its run: exceeded quota: q"}},
 		{name: "a plan that is held", line: "next office", world: append(objects(cmdtest.Agent()), held...), want: []string{"jane", "CHG-9"}},
-		{name: "so, in status", line: "status office", world: append(objects(cmdtest.Agent()), held...), want: []string{"somebody holds it asleep by jane (unverified): CHG-9"}},
+		{name: "so, in status", line: "status office", world: append(objects(cmdtest.Agent()), held...), want: []string{"it is held asleep by jane (unverified): CHG-9"}},
 		{name: "so, in the calendar", line: "calendar", world: append(objects(cmdtest.Agent()), held...), want: []string{"jane", "CHG-9"}},
 		{name: "a plan that is paused while it sleeps", line: "status office", world: append(objects(cmdtest.Agent()), paused...), want: []string{"none, since it is paused"}, never: "wakes "},
 		{name: "so, in why", line: "why office", world: append(objects(cmdtest.Agent()), paused...), want: []string{"paused until"}, never: "it is to wake"},

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
@@ -65,6 +66,17 @@ func TestDrainDoesNotWaitForAnAgentThatIsTooOld(t *testing.T) {
 
 // What blocks a node is said to whoever waits for it, and not to whoever gives it back.
 func TestWhatBlocksANodeIsSaidToWhoWaitsForIt(t *testing.T) {
+	passing := cmdtest.Node("a", cmdtest.Asked(cmdtest.Jane, `{"drain":{"onTimeout":"skip","timeout":"30m"}}`), cmdtest.Stood(cmdtest.Jane, nodes.Draining, "", cmdtest.ForGood("its budget")))
+	var told bytes.Buffer
+	waits := newNodeWait(&factory.Factory{Env: factory.Env{IOStreams: genericiooptions.IOStreams{Out: &bytes.Buffer{}, ErrOut: &told}, Name: "kubectl maint", Now: cmdtest.Now, Zone: "UTC"}}, &factory.Cluster{Kube: fake.NewClientset(passing)}, cmdtest.Jane, []*corev1.Node{passing})
+	waits.asked.expected, waits.view = "{}", print.New(waits.env, "UTC")
+	var unread error
+	if waits.nodes, unread = watch.Nodes(t.Context(), waits.k, waits.changed, "a"); unread != nil {
+		t.Fatal(unread)
+	}
+	if waits.warn(); told.String() != "node/a: its drain is blocked: its budget; it tries until Sat 2026-11-21 00:20 UTC, then leaves the pods that are still there and is Ready\n" {
+		t.Errorf("one that goes on when its time is over: %q", told.String())
+	}
 	blocked := cmdtest.Node("a", cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.Stood(cmdtest.Jane, nodes.Draining, "", cmdtest.ForGood("its budget")))
 	for expected, want := range map[string]string{"{}": "node/a is blocked until somebody changes something: its budget\n", "": ""} {
 		var errOut bytes.Buffer

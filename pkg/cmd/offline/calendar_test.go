@@ -144,7 +144,7 @@ func TestCalendarOf(t *testing.T) {
 		{
 			"sleep that somebody holds, and a namespace that is paused",
 			"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, annotations: {maint.dev/pause: '2026-11-22T12:00:00Z'}}\n" + cmdtest.SleeperOf("s", "maint.dev/hold-state: asleep, maint.dev/hold-until: '2026-11-21T12:00:00Z'", sleepsAtNight),
-			"… – Sun 2026-11-22 12:00 UTC freeze namespace shop paused\n… – Sat 2026-11-21 12:00 UTC sleep s somebody holds it asleep\nSat 2026-11-21 23:00 – Sun 2026-11-22 11:00 UTC sleep s namespace shop is paused\nSun 2026-11-22 23:00 – Mon 2026-11-23 11:00 UTC sleep s -",
+			"… – Sun 2026-11-22 12:00 UTC freeze namespace shop paused\n… – Sat 2026-11-21 12:00 UTC sleep s it is held asleep\nSat 2026-11-21 23:00 – Sun 2026-11-22 11:00 UTC sleep s namespace shop is paused\nSun 2026-11-22 23:00 – Mon 2026-11-23 11:00 UTC sleep s -",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -166,9 +166,9 @@ func TestAHoldIsDrawnFromWhenThePlanFellAsleep(t *testing.T) {
 	const thursdayNight, saturdayNight = "2026-11-20T00:30:00Z", "2026-11-22T00:30:00Z"
 	const tuesday, wednesdayNight = "Mon 2026-11-16 23:00 – Tue 2026-11-17 11:00 UTC sleep s -\nTue 2026-11-17 23:00 – Wed 2026-11-18 11:00 UTC sleep s -", "Wed 2026-11-18 23:00 – Thu 2026-11-19 11:00 UTC sleep s -"
 	for _, c := range []struct{ name, until, asleep, want string }{
-		{"begun by day", saturdayNight, "2026-11-18T15:00:00Z", tuesday + "\nWed 2026-11-18 15:00 – Sun 2026-11-22 00:30 UTC sleep s somebody holds it asleep\nSun 2026-11-22 00:30–11:00 UTC sleep s held asleep until Sun 2026-11-22 01:30 CET"},
-		{"begun in a night", saturdayNight, thursdayNight, tuesday + "\n" + wednesdayNight + "\nThu 2026-11-19 23:00 – Fri 2026-11-20 11:00 UTC sleep s -\nFri 2026-11-20 11:00 – Sun 2026-11-22 00:30 UTC sleep s somebody holds it asleep\nSun 2026-11-22 00:30–11:00 UTC sleep s held asleep until Sun 2026-11-22 01:30 CET"},
-		{"without an end", "", "2026-11-18T15:00:00Z", tuesday + "\nWed 2026-11-18 15:00 UTC – … sleep s somebody holds it asleep"},
+		{"begun by day", saturdayNight, "2026-11-18T15:00:00Z", tuesday + "\nWed 2026-11-18 15:00 – Sun 2026-11-22 00:30 UTC sleep s it is held asleep\nSun 2026-11-22 00:30–11:00 UTC sleep s held asleep until Sun 2026-11-22 01:30 CET"},
+		{"begun in a night", saturdayNight, thursdayNight, tuesday + "\n" + wednesdayNight + "\nThu 2026-11-19 23:00 – Fri 2026-11-20 11:00 UTC sleep s -\nFri 2026-11-20 11:00 – Sun 2026-11-22 00:30 UTC sleep s it is held asleep\nSun 2026-11-22 00:30–11:00 UTC sleep s held asleep until Sun 2026-11-22 01:30 CET"},
+		{"without an end", "", "2026-11-18T15:00:00Z", tuesday + "\nWed 2026-11-18 15:00 UTC – … sleep s it is held asleep"},
 		{"that ends with the night in which it began", "2026-11-21T04:00:00Z", "2026-11-20T23:00:10Z", tuesday + "\n" + wednesdayNight + "\nThu 2026-11-19 23:00 – Fri 2026-11-20 11:00 UTC sleep s -\nFri 2026-11-20 23:00 – Sat 2026-11-21 11:00 UTC sleep s held asleep until Sat 2026-11-21 05:00 CET\nSat 2026-11-21 23:00 – Sun 2026-11-22 11:00 UTC sleep s -"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

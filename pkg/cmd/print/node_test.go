@@ -136,10 +136,11 @@ func TestANodeInPlainLines(t *testing.T) {
 	}{
 		{"nobody asks", nodeOf(), []Update{{Of: "node/a", Text: "node a: nobody asks for it"}}},
 		{"one asks", nodeOf(cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "waits its turn")), []Update{{Of: "node/a/gpu", Text: "node a: gpu: Pending: waits its turn"}}},
+		{"one is tried until an instant", nodeOf(cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "tries until 2026-11-21T00:20:00Z")), []Update{{Of: "node/a/gpu", Text: "node a: gpu: Pending: tries until Sat 2026-11-21 01:20 CET"}}},
 		{"a plan left it cordoned", nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})), []Update{{Of: "node/a/plan ops/roll", Text: "node a: plan ops/roll: Cordoned: no run of that plan has it now"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, NodeUpdates(c.node)); diff != "" {
+			if diff := cmp.Diff(c.want, atNow().NodeUpdates(c.node)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

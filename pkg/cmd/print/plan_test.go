@@ -232,6 +232,12 @@ func TestARunInPlainLines(t *testing.T) {
 			{Of: "maint-run-p-x", Text: "run maint-run-p-x: Running"}, {Of: "maint-run-p-x/a", Text: "step a: Succeeded"}, {Of: "maint-run-p-x/b", Text: "step b: Running (attempt 2)"},
 		}},
 		{"waiting", cmdtest.PendingRun(func(r *view.Run) { r.Journal.Waiting, r.Journal.Message = run.WaitWindow, "waits for its window" }), []Update{{Of: "maint-run-p-x", Text: "run maint-run-p-x: Pending: waits for its window"}}},
+		{"waiting until an instant", cmdtest.PendingRun(func(r *view.Run) {
+			r.Journal.Waiting, r.Journal.Message = run.WaitWindow, "waits for its window, which opens at 2026-11-21T22:00:00Z"
+		}), []Update{{Of: "maint-run-p-x", Text: "run maint-run-p-x: Pending: waits for its window, which opens at Sat 2026-11-21 23:00 CET"}}},
+		{"a step waits until an instant", cmdtest.RunOf(cmdtest.Record("a", "scale", run.StepRunning, func(rec *run.Record) { rec.Waits = "a right; unless it is there by 2026-11-21T00:05:00Z, it fails" })), []Update{
+			{Of: "maint-run-p-x", Text: "run maint-run-p-x: Running"}, {Of: "maint-run-p-x/a", Text: "step a: Running, and waits: a right; unless it is there by Sat 2026-11-21 01:05 CET, it fails"},
+		}},
 		{"to be tried again", cmdtest.PendingRun(func(r *view.Run) { r.Journal.RetryAt, r.Journal.Message = cmdtest.After(time.Minute), "retry 1 of 3" }), []Update{{Of: "maint-run-p-x", Text: "run maint-run-p-x: Pending: retry 1 of 3"}}},
 		{"asking", cmdtest.RunOf(cmdtest.Record("ask", plan.TypeApproval, run.StepRunning, cmdtest.Message("waits for approval"))), []Update{{Of: "maint-run-p-x", Text: "run maint-run-p-x: Running"}, {Of: "maint-run-p-x/ask", Text: "step ask: Running: waits for approval"}}},
 		{"over its items", cmdtest.RunOf(cmdtest.Record("roll", plan.TypeForEach, run.StepRunning, cmdtest.Looping(run.Item{Name: "a", Phase: run.StepSucceeded}, run.Item{Name: "b", Phase: run.StepRunning}))), []Update{{Of: "maint-run-p-x", Text: "run maint-run-p-x: Running"}, {Of: "maint-run-p-x/roll", Text: "step roll: Running: 1 of 2 done"}}},
@@ -242,7 +248,7 @@ func TestARunInPlainLines(t *testing.T) {
 		}(), []Update{{Of: "maint-run-p-x/a", Text: "step a: Failed: 503, could not be put back: forbidden"}, {Of: "maint-run-p-x", Text: "run maint-run-p-x: Failed: step a failed"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, RunUpdates(c.run), cmpopts.IgnoreFields(Update{}, "At")); diff != "" {
+			if diff := cmp.Diff(c.want, atNow().RunUpdates(c.run), cmpopts.IgnoreFields(Update{}, "At")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

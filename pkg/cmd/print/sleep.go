@@ -77,7 +77,7 @@ func (v Printer) SleepUpdates(s view.Sleeper) []Update {
 	of := s.Namespace + "/" + s.Name
 	var out []Update
 	for _, t := range s.Targets() {
-		out = append(out, Update{Of: of + "/" + t.Target, Text: fmt.Sprintf("%s: target %s: %s%s", s.Name, t.Target, t.State, view.Colon(targetMessage(t)))})
+		out = append(out, Update{Of: of + "/" + t.Target, Text: fmt.Sprintf("%s: target %s: %s%s", s.Name, t.Target, t.State, view.Colon(v.InstantsInZone(targetMessage(t))))})
 	}
 	return append(out, Update{Of: of, Text: fmt.Sprintf("plan %s: %s%s", s.Name, phase, view.Colon(v.InstantsInZone(message)))})
 }

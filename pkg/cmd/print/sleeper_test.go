@@ -63,7 +63,7 @@ func TestThePictureOfASleeper(t *testing.T) {
 		},
 		{
 			name: "held by somebody, for a reason", spec: office, notes: append(by(annotations.HoldState), annotations.StatusPhase, "Active", annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-21T02:00:00Z"),
-			want: []string{"Phase:  Active", "Next:   sleeps Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m", "Why:    to be awake: somebody holds it awake until Sat 2026-11-21 03:00 CET by joe (unverified): CHG-1", "Hold:   held awake until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), by joe (unverified): CHG-1"},
+			want: []string{"Phase:  Active", "Next:   sleeps Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m", "Why:    to be awake: it is held awake until Sat 2026-11-21 03:00 CET by joe (unverified): CHG-1", "Hold:   held awake until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), by joe (unverified): CHG-1"},
 		},
 		{
 			name: "a hold that is over", spec: office, notes: []string{annotations.StatusPhase, "Active", annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-21T00:00:00Z"},
@@ -175,9 +175,9 @@ func TestTargetsOfASleeper(t *testing.T) {
 	with := func(list ...hibernate.TargetStatus) view.Sleeper {
 		return view.NewSleeper(cmdtest.Sleeper("office", office, cmdtest.Noting(annotations.StatusPhase, "Hibernating", annotations.StatusMessage, "1 of 2", annotations.StatusTargets, annotations.Targets(list))), nil, nil)
 	}
-	updates := atNow().SleepUpdates(with(target("apps", hibernate.Running, 1, "no answer"), target("db", hibernate.Asleep, 1, "web: it is gone")))
+	updates := atNow().SleepUpdates(with(target("apps", hibernate.Running, 1, "no answer; tried again at 2026-11-21T00:05:00Z"), target("db", hibernate.Asleep, 1, "web: it is gone")))
 	if diff := cmp.Diff([]Update{
-		{Of: "shop/office/apps", Text: "office: target apps: Running: 1 attempt failed: no answer"},
+		{Of: "shop/office/apps", Text: "office: target apps: Running: 1 attempt failed: no answer; tried again at Sat 2026-11-21 01:05 CET"},
 		{Of: "shop/office/db", Text: "office: target db: Asleep: web: it is gone"},
 		{Of: "shop/office", Text: "plan office: Hibernating: 1 of 2"},
 	}, updates); diff != "" {

@@ -19,7 +19,7 @@ import (
 type Commands struct {
 	Name         string // as which the plugin was called: "kubectl maint"
 	Namespace    string // empty: the context's
-	ClusterFlags string // flags that choose another cluster than the kubeconfig does; empty: none
+	ClusterFlags string // flags that choose another cluster or user than the kubeconfig does; empty: none
 }
 
 // In are the commands for a namespace; empty: the context's.
@@ -328,11 +328,6 @@ func (c Commands) StatusOf(names string) string {
 // Trigger asks for a run of a plan.
 func (c Commands) Trigger(plan string) string { return c.line("trigger %s", plan) }
 
-// TriggerOutside asks for a run that does not wait for a window.
-func (c Commands) TriggerOutside(plan string) string {
-	return c.line("trigger %s --outside-window --reason …", plan)
-}
-
 // Ask asks for a run of a plan with flags, each with a space before it: for a rollback to the run asOf
 // where that is one.
 func (c Commands) Ask(plan, asOf, flags string) string {
@@ -396,6 +391,16 @@ func (c Commands) Unfreeze(object string) string { return c.line("freeze %s --en
 
 // WhyNode says why the node of a message is not given.
 func (c Commands) WhyNode() string { return c.plain("why NODE") }
+
+// NoRuns says of a HibernatePlan, named where a run or a plan with runs is meant, what there is in place of runs.
+func NoRuns(c Commands, plan string) string {
+	return "a HibernatePlan has no runs: " + c.Describe(plan) + " shows its targets, and " + c.Trigger(plan) + " tries again what failed of them"
+}
+
+// NoCheck says of a HibernatePlan, named where policies are asked whether change is permitted, what tells of its sleep.
+func NoCheck(c Commands, plan string) string {
+	return c.Why(plan) + " says why it sleeps or is awake, and whether policies permit its sleep"
+}
 
 // Upgrade says how to see the version of the agent of a namespace, and how to get a newer one.
 func Upgrade(c Commands, namespace string) string {

@@ -83,7 +83,6 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"Status":             "'kubectl maint status'",
 		"StatusOf":           "'kubectl maint status x'",
 		"Trigger":            "'kubectl maint trigger x'",
-		"TriggerOutside":     "'kubectl maint trigger x --outside-window --reason …'",
 		"Unfreeze":           "'kubectl maint freeze x --end'",
 		"Unskip":             "'kubectl maint unskip x'",
 		"Wake":               "'kubectl maint wake x'",

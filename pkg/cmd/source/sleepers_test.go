@@ -114,7 +114,7 @@ func TestASleepThatSomebodyHolds(t *testing.T) {
 		{"nobody", a, HibernatePlan{}, ""},
 		{"of a file", a, HibernatePlan{Hold: hibernate.Hold{On: true, Asleep: true}}, "unbegun 2026-11-20T00:00:00Z to 2026-11-22T00:00:00Z unending"},
 		{"until an instant", a, HibernatePlan{Hold: hibernate.Hold{On: true, Asleep: true, Until: &until}}, "unbegun 2026-11-20T00:00:00Z to 2026-11-21T02:00:00Z"},
-		{"somebody holds it awake", a, HibernatePlan{Hold: hibernate.Hold{On: true}}, ""},
+		{"it is held awake", a, HibernatePlan{Hold: hibernate.Hold{On: true}}, ""},
 		{"it is over", &Agenda{Now: now, From: now, To: now.Add(day)}, HibernatePlan{Hold: hibernate.Hold{On: true, Asleep: true, Until: &old}}, ""},
 		{"it was so where the picture begins", a, HibernatePlan{Hold: hibernate.Hold{On: true, Asleep: true, Until: &old}}, "unbegun 2026-11-20T00:00:00Z to 2026-11-20T23:00:00Z"},
 		{"in a cluster it is about to begin", a, HibernatePlan{Hold: hibernate.Hold{On: true, Asleep: true}, past: past{created: now.Add(-day)}}, "2026-11-21T00:00:00Z to 2026-11-22T00:00:00Z unending"},

@@ -5,8 +5,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
+
+// ParametersToGive are the flags without which trigger refuses, each with a space before it: the parameters
+// of a plan that have no default.
+func ParametersToGive(spec plan.Spec) (flags string) {
+	for _, p := range spec.Parameters {
+		if p.Default == nil {
+			flags += " --param " + intent.Word(p.Name) + "=" + intent.Unsaid
+		}
+	}
+	return flags
+}
 
 // ParameterFaults say which parameters of a run are missing, or are none of its plan.
 func ParameterFaults(spec plan.Spec, given map[string]string) (out []string) {

@@ -289,14 +289,16 @@ func TestASleeperInAFile(t *testing.T) {
 func TestWhoHoldsItIsSaidOfTheHoldThatTheMessageSpeaksOf(t *testing.T) {
 	const by, late, later = " by bob (unverified): save money", "2026-11-21T02:00:00Z", "2026-11-21T04:00:00Z"
 	for _, c := range []struct{ name, says, state, until, want string }{
-		{"the same hold", "awake: somebody holds it awake until " + late, "awake", late, by},
-		{"the same one, written otherwise", "awake: somebody holds it awake until " + late, "awake", "2026-11-21T03:00:00+01:00", by},
-		{"another end", "awake: somebody holds it awake until " + late, "awake", later, ""},
-		{"the other way", "awake: somebody holds it awake until " + late, "asleep", late, ""},
-		{"without an end", "awake: somebody holds it awake", "awake", "", by},
-		{"it had an end", "awake: somebody holds it awake until " + late, "awake", "", ""},
-		{"it had none", "awake: somebody holds it awake", "awake", late, ""},
-		{"it is released", "awake: somebody holds it awake", "", "", ""},
+		{"the same hold", "awake: it is held awake until " + late, "awake", late, by},
+		{"the same one, written otherwise", "awake: it is held awake until " + late, "awake", "2026-11-21T03:00:00+01:00", by},
+		{"the same one, as agents of earlier versions say it", "awake: somebody holds it awake until " + late, "awake", late, by},
+		{"another end, as they say it", "awake: somebody holds it awake until " + late, "awake", later, ""},
+		{"another end", "awake: it is held awake until " + late, "awake", later, ""},
+		{"the other way", "awake: it is held awake until " + late, "asleep", late, ""},
+		{"without an end", "awake: it is held awake", "awake", "", by},
+		{"it had an end", "awake: it is held awake until " + late, "awake", "", ""},
+		{"it had none", "awake: it is held awake", "awake", late, ""},
+		{"it is released", "awake: it is held awake", "", "", ""},
 		{"it speaks of none", "awake", "awake", late, ""},
 	} {
 		cm := cmdtest.Sleeper("office", everynight, cmdtest.Noting(annotations.StatusPhase, "Active", annotations.StatusMessage, c.says, annotations.HoldState, c.state, annotations.HoldUntil, c.until, annotations.Actor(annotations.HoldState), "bob", annotations.Reason(annotations.HoldState), "save money"))
@@ -305,9 +307,9 @@ func TestWhoHoldsItIsSaidOfTheHoldThatTheMessageSpeaksOf(t *testing.T) {
 			t.Errorf("%s: %q", c.name, message)
 		}
 	}
-	unread := cmdtest.Sleeper("office", "schedule: {}", cmdtest.Noting(annotations.StatusMessage, "the plan cannot be read; somebody holds it awake", annotations.HoldState, "awake", annotations.HoldUntil, late, annotations.Actor(annotations.HoldState), "bob", annotations.Reason(annotations.HoldState), "save money"))
+	unread := cmdtest.Sleeper("office", "schedule: {}", cmdtest.Noting(annotations.StatusMessage, "the plan cannot be read; it is held awake", annotations.HoldState, "awake", annotations.HoldUntil, late, annotations.Actor(annotations.HoldState), "bob", annotations.Reason(annotations.HoldState), "save money"))
 	unread.Annotations[annotations.StatusObserved] = annotations.Observed(unread)
-	if _, message := view.NewSleeper(unread, nil, nil).Phase(); message != "the plan cannot be read; somebody holds it awake"+by {
+	if _, message := view.NewSleeper(unread, nil, nil).Phase(); message != "the plan cannot be read; it is held awake"+by {
 		t.Errorf("of a plan that cannot be read: %q", message)
 	}
 }

@@ -135,8 +135,8 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		lines := print.RunUpdates(f.answered(&r))
 		v := print.New(f.env, view.PlanZone(r.Run.Spec, f.env.Zone))
+		lines := v.RunUpdates(f.answered(&r))
 		picture := append([]string{v.Bold(r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
 		f.screen.ShowOf(view.LinesOf(view.RunResource(r), picture...), lines)
 		if r.Journal.Phase.Ended() {

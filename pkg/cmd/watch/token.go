@@ -18,7 +18,22 @@ import (
 // ReadyForToken waits until the agent has looked at the plan and has handled an earlier token: a token that
 // is there when the agent first sees a plan is only recorded, and one that is overwritten is lost.
 func ReadyForToken(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-	if TokenWaitsFor(ctx, c, k, cm) == "" {
+	return looked(ctx, c, k, cm, func(cm *corev1.ConfigMap) string { return TokenWaitsFor(ctx, c, k, cm) })
+}
+
+// Looked waits until the agent has looked at the plan of a run: one that never does takes up nothing that is
+// asked on it.
+func Looked(ctx context.Context, c *factory.Factory, k *factory.Cluster, r view.Run) error {
+	cm, err := LivePlan(ctx, c, k, r)
+	if err == nil {
+		_, err = looked(ctx, c, k, cm, unseen)
+	}
+	return err
+}
+
+// looked waits until nothing is missing of a plan that the agent has to do before something can be asked.
+func looked(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap, waitsFor func(*corev1.ConfigMap) string) (*corev1.ConfigMap, error) {
+	if waitsFor(cm) == "" {
 		return cm, nil
 	}
 	inner, cancel := context.WithCancel(ctx)
@@ -27,7 +42,7 @@ func ReadyForToken(ctx context.Context, c *factory.Factory, k *factory.Cluster, 
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(c.ErrOut, "waiting for the agent: %s\n", TokenWaitsFor(ctx, c, k, cm))
+	fmt.Fprintf(c.ErrOut, "waiting for the agent: %s\n", waitsFor(cm))
 	agent, tick, late := c.WatchAgent(k), time.NewTicker(time.Second), time.NewTimer(factory.AgentTimeout)
 	defer tick.Stop()
 	defer late.Stop()
@@ -36,7 +51,7 @@ func ReadyForToken(ctx context.Context, c *factory.Factory, k *factory.Cluster, 
 		if now == nil || now.UID != cm.UID {
 			return nil, fmt.Errorf("plan %s was deleted meanwhile", cm.Name)
 		}
-		missing := TokenWaitsFor(ctx, c, k, now)
+		missing := waitsFor(now)
 		if missing == "" {
 			return now, nil
 		}
@@ -59,8 +74,8 @@ func ReadyForToken(ctx context.Context, c *factory.Factory, k *factory.Cluster, 
 
 // TokenWaitsFor says what a new token has to wait for.
 func TokenWaitsFor(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap) string {
-	if cm.Annotations[annotations.StatusObserved] == "" {
-		return "it has not looked at plan " + cm.Name + " yet"
+	if missing := unseen(cm); missing != "" {
+		return missing
 	}
 	if !view.TokenPending(cm, nil) {
 		return ""
@@ -69,6 +84,14 @@ func TokenWaitsFor(ctx context.Context, c *factory.Factory, k *factory.Cluster, 
 		return ""
 	}
 	return "an earlier trigger of plan " + cm.Name + " is not handled yet" + view.Colon(instant.InText(cm.Annotations[annotations.StatusMessage], c.Zone))
+}
+
+// unseen says that the agent has not looked at a plan; empty: it has.
+func unseen(cm *corev1.ConfigMap) string {
+	if cm.Annotations[annotations.StatusObserved] != "" {
+		return ""
+	}
+	return "it has not looked at plan " + cm.Name + " yet"
 }
 
 func notReadyForToken(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap, missing string) error {

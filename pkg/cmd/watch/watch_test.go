@@ -190,7 +190,7 @@ func TestOffATerminalEachNewLineIsSaidOnce(t *testing.T) {
 // What was so before anybody looked is told with the time since when it is so.
 func TestOffATerminalALineHasTheTimeOfWhatItSays(t *testing.T) {
 	s, out := screenOf(false)
-	s.Show(nil, print.RunUpdates(cmdtest.RunOf(
+	s.Show(nil, print.New(s.Env, "Europe/Berlin").RunUpdates(cmdtest.RunOf(
 		cmdtest.Record("restart", "restart", run.StepSucceeded, func(r *run.Record) {
 			r.StartedAt, r.FinishedAt = cmdtest.Before(3*time.Hour), cmdtest.Before(2*time.Hour)
 		}),

@@ -287,11 +287,11 @@ func (q nodeQuestion) holding(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 		remedy := v.Suggest().DrainPlan(n.Name) + " shows all that blocks it"
 		switch {
 		case view.PassesBlock(a):
-			remedy = "it " + v.InstantsInZone(a.Request.Drain.Ending(a.Status.Since, v.Now)) + "; " + remedy
+			howLong, remedy = "", "it "+v.InstantsInZone(a.Request.Drain.Ending(a.Status.Since, v.Now))+"; "+remedy
 		case !a.Status.Blocked.Permanent:
 			remedy = "it goes on by itself when that is over; " + remedy
 		}
-		out.add(requestor+" is blocked "+v.InstantsInZone(howLong)+": "+text, remedy)
+		out.add(requestor+" is blocked"+view.Prefix(" ", v.InstantsInZone(howLong))+": "+text, remedy)
 	case a.Status.Phase == nodes.RequestorFailed:
 		out.add(requestor+" failed, and keeps the node out", fmt.Sprintf("it goes on when %s has corrected its request; %s gives the node back", requestor, v.Suggest().ReleaseFor(n.Name, requestor)))
 	}

@@ -259,7 +259,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		},
 		{
 			"its drain leaves what does not leave", question(nodes.NodeLimits{}, cmdtest.Node("a", append(Held("gpu", nodes.Draining, "1 of 2 pods are left; tries until 2026-11-21T00:20:00Z", cmdtest.ForGood("shop/db-0 cannot leave")), cmdtest.Asked("gpu", `{"drain":{"onTimeout":"skip","timeout":"30m"}}`))...)),
-			"gpu: Draining for 10m0s: 1 of 2 pods are left; tries until Sat 2026-11-21 01:20 CET\n1. gpu is blocked until Sat 2026-11-21 01:20 CET: shop/db-0 cannot leave → it tries until Sat 2026-11-21 01:20 CET, then leaves the pods that are still there and is Ready; 'kubectl maint drain a --plan' shows all that blocks it",
+			"gpu: Draining for 10m0s: 1 of 2 pods are left; tries until Sat 2026-11-21 01:20 CET\n1. gpu is blocked: shop/db-0 cannot leave → it tries until Sat 2026-11-21 01:20 CET, then leaves the pods that are still there and is Ready; 'kubectl maint drain a --plan' shows all that blocks it",
 		},
 		{
 			"its drain is blocked for now", question(nodes.NodeLimits{}, cmdtest.Node("a", Held("gpu", nodes.Draining, "1 of 2 pods are left; Blocked for now: shop/db-0 cannot leave", func(s *nodes.Status) {

@@ -13,7 +13,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
-	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -80,7 +79,7 @@ func (w *whySleeper) wishes() {
 	w.paused()
 	switch {
 	case w.want.By == hibernate.ByHold:
-		w.add(intent.SomebodyHolds+": "+view.HoldWords(w.sleeper.Hold, w.v.Both)+print.ByOf(w.sleeper.Object, annotations.HoldState), "%s; %s", w.Suggest().ReleaseHold(w.named), w.v.Then(w.sleeper))
+		w.add("it is "+view.HoldWords(w.sleeper.Hold, w.v.Both)+print.ByOf(w.sleeper.Object, annotations.HoldState), "%s; %s", w.Suggest().ReleaseHold(w.named), w.v.Then(w.sleeper))
 		w.until(w.sleeper.Hold.Until)
 	case w.want.By == hibernate.BySkip:
 		w.add("these off-hours are skipped"+print.ByOf(w.sleeper.Object, annotations.Skip), "%s", w.Suggest().Unskip(w.named))

@@ -27,7 +27,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
-	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -427,17 +426,7 @@ func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 	if len(keys) > 0 && p.Spec.Target != nil {
 		triggers = append(triggers, fmt.Sprintf("put a label on %s to ask for a run: %s", p.Spec.TargetSaid(), strings.Join(keys, ", ")))
 	}
-	return append(triggers, "by hand: "+v.Suggest().Ask(p.Object.Name, "", toGive(p.Spec)))
-}
-
-// toGive are the flags without which trigger refuses: the parameters of a plan that have no default.
-func toGive(spec plan.Spec) (flags string) {
-	for _, p := range spec.Parameters {
-		if p.Default == nil {
-			flags += " --param " + intent.Word(p.Name) + "=" + intent.Unsaid
-		}
-	}
-	return flags
+	return append(triggers, "by hand: "+v.Suggest().Ask(p.Object.Name, "", view.ParametersToGive(p.Spec)))
 }
 
 // nextAt is the next slot of a plan; nil: none is known.
@@ -507,7 +496,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		out = append(out, obstacle{what: v.InstantsInZone(said), remedy: hand})
 	}
 	if ignored, is := labelReturns(p); is {
-		out = append(out, obstacle{what: ignored, remedy: "it stays so until somebody changes it; " + o.Suggest().Trigger(p.Object.Name) + " asks without the label"})
+		out = append(out, obstacle{what: ignored, remedy: "it stays so until somebody changes it; " + o.Suggest().Ask(p.Object.Name, "", view.ParametersToGive(p.Spec)) + " asks without the label"})
 	}
 	return append(out, o.runObstacles(p, v)...)
 }
@@ -593,7 +582,7 @@ func (o *whyOptions) gateObstacle(s view.Subject, p view.Plan, v print.Printer) 
 		found.remedy += "; or " + hand
 	}
 	if !verdict.Cause.Namespace && !s.PauseAt(o.Now()).On { // these bind whatever is asked
-		found.remedy += "; or " + o.Suggest().TriggerOutside(s.Name)
+		found.remedy += "; or " + o.Suggest().AskOutside(s.Name, "", view.ParametersToGive(p.Spec), "")
 	}
 	if waits := waitingForWindow(p); waits != "" && verdict.Cause.Namespace {
 		found.remedy += fmt.Sprintf("; or the annotation %s: \"%s: REASON\" on the plan, which lets that run start", annotations.Bypass, waits)
