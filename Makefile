@@ -125,7 +125,7 @@ test-tools: ## Tests of what makes the image, the schemas, the manifests and a r
 	cd tools/release && GOWORK=off go test ./...
 
 CORE := pkg/schedule pkg/expr pkg/knob pkg/document pkg/selector pkg/policy pkg/drain pkg/intent pkg/nodes pkg/plan pkg/reference pkg/run pkg/agentconfig pkg/ledger pkg/workflow pkg/watchrule pkg/trigger pkg/calendar pkg/simulate pkg/annotations pkg/hibernate pkg/savings pkg/transition pkg/amendment pkg/connector pkg/rights pkg/lifecycle pkg/summary pkg/stuck pkg/claims pkg/offwindow pkg/outbound pkg/restoredata
-# What pkg/schedule is made of: it is tested there.
+# What pkg/schedule is made of.
 TIME := $(filter-out %/zonegen,$(wildcard pkg/schedule/internal/*))
 MUTANTS ?= 100
 
@@ -147,8 +147,7 @@ hibernate-crashes: tools-kube ## Kill the agent at every write and every call of
 
 .PHONY: mutants
 mutants: ## Change one operator at a time in the core, and list what its own tests do not notice; hours
-	go run ./tools/mutants -n $(MUTANTS) $(CORE)
-	go run ./tools/mutants -n $(MUTANTS) -tests pkg/schedule $(TIME)
+	go run ./tools/mutants -n $(MUTANTS) $(CORE) $(TIME)
 
 .PHONY: sizes
 sizes: build ## How large plugin and agent are, and by what
