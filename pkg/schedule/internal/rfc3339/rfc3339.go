@@ -14,8 +14,10 @@ func Parse(text string) (second int64, fault string) {
 		return 0, instead(text)
 	case at.Nanosecond() != 0:
 		return 0, "has a fraction of a second; write " + at.Truncate(time.Second).Format(time.RFC3339)
-	case at.Year() < 1:
+	case at.UTC().Year() < 1:
 		return 0, "is before the year 1"
+	case at.UTC().Year() > 9999:
+		return 0, "is after the year 9999"
 	}
 	return at.Unix(), ""
 }
