@@ -175,7 +175,7 @@ func (e *event) sources(policy *zone) (given []span, made source) {
 // opening is the schedule by which the event recurs, nil if it never does.
 func (e *event) opening(z *zone, skip exceptions) *Schedule {
 	start := e.start.local(z)
-	if e.rule == nil || !e.rule.reachable(start) {
+	if e.rule == nil {
 		return nil
 	}
 	opening := &Schedule{zone: z, until: civil.Never}

@@ -292,14 +292,14 @@ func (w *windows) everyDay() (*windows, bool) {
 	if within, ok := c.(*bounded); ok {
 		c = within.clock
 	}
-	daily := &wallClock{}
+	daily := &civil.Wall{}
 	switch c := c.(type) {
-	case *wallClock:
-		daily.times = c.times
-	case *stride:
-		daily.times = c.Times
-	case *setpos:
-		daily.times = c.Times
+	case *civil.Wall:
+		daily.Times = c.Times
+	case *civil.Stride:
+		daily.Times = c.Times
+	case *civil.Setpos:
+		daily.Times = c.Times
 	default:
 		return nil, false
 	}

@@ -35,7 +35,7 @@ const (
 
 // parseCron reads five fields or a descriptor the way CronJob does, with Sunday
 // as 0 or 7, and says what to write instead of what it refuses.
-func parseCron(text string) (*wallClock, error) {
+func parseCron(text string) (*civil.Wall, error) {
 	expression, err := cronExpression(strings.TrimSpace(text))
 	if err != nil {
 		return nil, &FieldError{Field: "cron", Value: text, Message: err.Error()}
@@ -266,22 +266,22 @@ func decimal(text string) (int, error) {
 
 // cronClock combines the five sets. A field with a star leaves the other of day
 // of month and day of week to decide; without any star, either will do.
-func cronClock(sets [5]uint64) *wallClock {
-	clock := &wallClock{
-		days:  civil.Days{Months: uint16(sets[cronMonth]) & civil.EveryMonth, Either: true},
-		times: civil.Daytimes{Hours: uint32(sets[cronHour]) & civil.EveryHour, Minutes: sets[cronMinute] & civil.EveryMinute, Seconds: 1},
+func cronClock(sets [5]uint64) *civil.Wall {
+	clock := &civil.Wall{
+		Days:  civil.Days{Months: uint16(sets[cronMonth]) & civil.EveryMonth, Either: true},
+		Times: civil.Daytimes{Hours: uint32(sets[cronHour]) & civil.EveryHour, Minutes: sets[cronMinute] & civil.EveryMinute, Seconds: 1},
 	}
 	if sets[cronMonthday]&starBit == 0 {
-		clock.days.Monthdays = uint32(sets[cronMonthday])
+		clock.Days.Monthdays = uint32(sets[cronMonthday])
 	}
 	if sets[cronWeekday]&starBit == 0 {
-		clock.days.Weekdays = uint8(sets[cronWeekday])
+		clock.Days.Weekdays = uint8(sets[cronWeekday])
 	}
-	if clock.days.Monthdays == civil.EveryMonthday || clock.days.Weekdays == civil.EveryWeekday {
-		clock.days.Monthdays, clock.days.Weekdays = 0, 0 // all of either is every day
+	if clock.Days.Monthdays == civil.EveryMonthday || clock.Days.Weekdays == civil.EveryWeekday {
+		clock.Days.Monthdays, clock.Days.Weekdays = 0, 0 // all of either is every day
 	}
-	if clock.days.Months == civil.EveryMonth {
-		clock.days.Months = 0
+	if clock.Days.Months == civil.EveryMonth {
+		clock.Days.Months = 0
 	}
 	return clock
 }

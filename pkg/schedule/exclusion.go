@@ -13,10 +13,12 @@ import (
 // the agent.
 const (
 	mostCalendars = 20     // of a policy, each counted once
-	mostRecurring = 4000   // events of its calendars that recur; their EXDATEs, and what a COUNT takes to count, are some more
+	mostRecurring = 4000   // events of its calendars that recur; their EXDATEs, and what their rules take to follow, are some more
 	mostDates     = 40_000 // dates of its calendars
 
-	exceptionsAtOnce = 20 // EXDATEs that cost as much as an event
+	exceptionsAtOnce = 20  // EXDATEs that cost as much as an event
+	stepsAtOnce      = 500 // steps of a rule that do, see civil.Wall
+	mostCycles       = 20  // of 400 years, over which COUNT is counted off
 )
 
 // exclusions are all times taken out of a timeline, and why.
@@ -108,18 +110,22 @@ func (l *load) add(c *Calendar) bool {
 		e := &c.events[i]
 		l.dates += 1 + len(e.more)
 		if e.rule != nil {
-			l.recurring += 1 + len(e.skip)/exceptionsAtOnce + e.rule.count/e.rule.countedAtOnce()
+			l.recurring += 1 + len(e.skip)/exceptionsAtOnce + e.rule.load(e.start.second)
 		}
 	}
 	return l.calendars <= mostCalendars && l.recurring <= mostRecurring && l.dates <= mostDates
 }
 
-// countedAtOnce is how far COUNT is counted off in the time that an event takes otherwise.
-func (r *rrule) countedAtOnce() int {
-	if len(r.setpos) > 0 {
-		return 20
+// load is how many events more a rule costs as much as: to follow it for 400 years, and to count off COUNT.
+func (r *rrule) load(start int64) int {
+	counted, steps := 1000, r.clockFrom(start).Steps()
+	switch {
+	case len(r.setpos) > 0:
+		counted = 20
+	case r.subDaily():
+		counted = 200
 	}
-	return 1000
+	return r.count/counted + steps*min(max(r.count, 1), mostCycles)/stepsAtOnce
 }
 
 func (l *load) refusal() string {

@@ -21,12 +21,12 @@ func newWindows(opening *Schedule, length int64, onWall bool) *windows {
 	w := &windows{opening: opening, length: length, onWall: onWall}
 	plain := opening.until == civil.Never && len(opening.skip.days)+len(opening.skip.walls)+len(opening.skip.instants) == 0
 	switch clock := opening.clock.(type) {
-	case *wallClock:
-		w.weekly = plain && weekly(&clock.days)
+	case *civil.Wall:
+		w.weekly = plain && weekly(&clock.Days)
 		if !onWall {
-			w.runs = clock.times.Dense(length)
+			w.runs = clock.Times.Dense(length)
 		}
-	case *stride:
+	case *civil.Stride:
 		w.weekly = plain && weekly(&clock.Days) && civil.WeekSeconds%clock.Step == 0
 		w.daily = plain && !onWall && clock.Times.Hours == civil.EveryHour && clock.Step <= length &&
 			(clock.Unit == civil.HourSeconds || clock.Times.Minutes == civil.EveryMinute)
@@ -69,7 +69,7 @@ func (w *windows) until(t int64) (int64, bool) {
 // clocks do not change before.
 func (w *windows) dayEnd(opened firing) int64 {
 	day, _ := civil.SplitLocal(opened.wall)
-	last, ok := w.opening.clock.previous(day*civil.DaySeconds + civil.DaySeconds - 1)
+	last, ok := w.opening.clock.Previous(day*civil.DaySeconds + civil.DaySeconds - 1)
 	if last += opened.at - opened.wall; !ok || last >= w.opening.zone.at(opened.at).end {
 		return opened.at
 	}
@@ -124,7 +124,7 @@ func (w *windows) runStart(opened firing) int64 {
 // clocks have not changed since.
 func (w *windows) dayStart(opened firing) int64 {
 	day, _ := civil.SplitLocal(opened.wall)
-	first, ok := w.opening.clock.next(day * civil.DaySeconds)
+	first, ok := w.opening.clock.Next(day * civil.DaySeconds)
 	if first += opened.at - opened.wall; !ok || opened.note != "" || first < w.opening.zone.at(opened.at).unambiguousFrom() {
 		return opened.at
 	}

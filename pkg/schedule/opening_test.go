@@ -44,9 +44,9 @@ type counted struct {
 	times *int
 }
 
-func (c counted) next(local int64) (int64, bool) { *c.times++; return c.clock.next(local) }
+func (c counted) Next(local int64) (int64, bool) { *c.times++; return c.clock.Next(local) }
 
-func (c counted) previous(local int64) (int64, bool) { *c.times++; return c.clock.previous(local) }
+func (c counted) Previous(local int64) (int64, bool) { *c.times++; return c.clock.Previous(local) }
 
 // Windows that together never close say so after a few changes of clocks, and not after those of
 // 400 years.

@@ -292,11 +292,11 @@ func (r *rrule) clockFrom(start int64) clock {
 		if r.frequency == "MINUTELY" {
 			unit = civil.MinuteSeconds
 		}
-		return &stride{civil.Stride{Days: days, Times: times, Unit: unit, Step: unit * r.interval, Anchor: civil.FloorDiv(start, unit) * unit}}
+		return &civil.Stride{Days: days, Times: times, Unit: unit, Step: unit * r.interval, Anchor: civil.FloorDiv(start, unit) * unit}
 	case len(r.setpos) > 0:
-		return &setpos{civil.Setpos{Days: days, Times: times, Positions: r.setpos}}
+		return civil.NewSetpos(days, times, r.setpos)
 	}
-	return &wallClock{days: days, times: times}
+	return &civil.Wall{Days: days, Times: times}
 }
 
 // times fills in from the beginning what the rule does not say.
@@ -363,10 +363,13 @@ func (r *rrule) days(start int64) civil.Days {
 func (r *rrule) countInYear(set *civil.Days) {
 	numberedInYear := r.frequency == "YEARLY" && len(r.month) == 0 && len(r.nth) > 0
 	if len(r.yearday)+len(r.weekno) > 0 || numberedInYear {
-		set.Yearly = &civil.YearDays{Days: r.yearday, Weeks: r.weekno}
+		numbered := r.nth
+		if !numberedInYear {
+			numbered = nil
+		}
+		set.Yearly = civil.NewYearDays(r.yearday, r.weekno, numbered, r.weekdays)
 	}
 	if numberedInYear {
-		set.Yearly.Nth, set.Yearly.Plain = r.nth, r.weekdays
 		set.Weekdays = 0
 		return
 	}
@@ -379,44 +382,29 @@ func (r *rrule) countInYear(set *civil.Days) {
 	}
 }
 
-func (r *rrule) reachable(start int64) bool {
-	every, ok := r.clockFrom(start).(*stride)
-	return !ok || every.Reachable()
-}
-
-// stride is the clock of every n-th hour or minute.
-type stride struct{ civil.Stride }
-
-func (s *stride) next(local int64) (int64, bool)     { return s.Next(local) }
-func (s *stride) previous(local int64) (int64, bool) { return s.Previous(local) }
-
-// setpos is the clock of a rule with BYSETPOS.
-type setpos struct{ civil.Setpos }
-
-func (s *setpos) next(local int64) (int64, bool)     { return s.Next(local) }
-func (s *setpos) previous(local int64) (int64, bool) { return s.Previous(local) }
-
 // bounded is a clock within a first and a last wall-clock time.
 type bounded struct {
 	clock       clock
 	first, last int64
 }
 
-func (b *bounded) next(local int64) (int64, bool) {
+func (b *bounded) Next(local int64) (int64, bool) {
 	if local > b.last {
 		return 0, false
 	}
-	found, ok := b.clock.next(max(local, b.first))
+	found, ok := b.clock.Next(max(local, b.first))
 	return found, ok && found <= b.last
 }
 
-func (b *bounded) previous(local int64) (int64, bool) {
+func (b *bounded) Previous(local int64) (int64, bool) {
 	if local < b.first {
 		return 0, false
 	}
-	found, ok := b.clock.previous(min(local, b.last))
+	found, ok := b.clock.Previous(min(local, b.last))
 	return found, ok && found >= b.first
 }
+
+func (b *bounded) Steps() int { return b.clock.Steps() }
 
 func (s *Schedule) readRRule(spec Spec) error {
 	var all faults
@@ -435,9 +423,6 @@ func (s *Schedule) readRRule(spec Spec) error {
 	}
 	if err := all.err(); err != nil {
 		return err
-	}
-	if !rule.reachable(start) {
-		return &FieldError{Field: "rrule", Value: spec.RRule, Message: rule.whyNever(spec)}
 	}
 	s.dense = len(rule.second) > 1
 	s.expand(rule, start, spec.DTStart != "")
@@ -523,15 +508,15 @@ func (s *Schedule) countOff(n int, after int64) int64 {
 // countOffWall is the n-th time that a clock asks for from a beginning on. COUNT
 // counts these, so those that a gap merges are counted one by one.
 func countOffWall(c clock, start int64, n int) int64 {
-	if wall, ok := c.(*wallClock); ok {
-		if last, ok := wall.nth(start, n-1); ok {
+	if wall, ok := c.(*civil.Wall); ok {
+		if last, ok := wall.Nth(start, n-1); ok {
 			return last
 		}
 		return civil.Never
 	}
 	last := start - 1
 	for ; n > 0; n-- {
-		found, ok := c.next(last + 1)
+		found, ok := c.Next(last + 1)
 		if !ok {
 			return civil.Never
 		}

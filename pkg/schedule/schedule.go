@@ -42,60 +42,9 @@ type Schedule struct {
 
 // clock says at which wall-clock times something happens, in any zone.
 type clock interface {
-	next(local int64) (int64, bool)     // the first at or after local
-	previous(local int64) (int64, bool) // the last at or before local
-}
-
-// wallClock is the clock of times of day on some days.
-type wallClock struct {
-	days  civil.Days
-	times civil.Daytimes
-}
-
-func (c *wallClock) next(local int64) (int64, bool) {
-	day, second := civil.SplitLocal(local)
-	found, ok := c.days.Next(day)
-	if !ok {
-		return 0, false
-	}
-	if found == day {
-		if second, ok := c.times.Next(second); ok {
-			return day*civil.DaySeconds + int64(second), true
-		}
-		if found, ok = c.days.Next(day + 1); !ok {
-			return 0, false
-		}
-	}
-	return found*civil.DaySeconds + int64(c.times.First()), true
-}
-
-// nth is the n-th time at or after local, from 0.
-func (c *wallClock) nth(local int64, n int) (int64, bool) {
-	local, ok := c.next(local)
-	if !ok {
-		return 0, false
-	}
-	day, second := civil.SplitLocal(local)
-	n += c.times.Before(second)
-	day, ok = c.days.Nth(day, n/c.times.Count())
-	return day*civil.DaySeconds + int64(c.times.Pick(n%c.times.Count())), ok
-}
-
-func (c *wallClock) previous(local int64) (int64, bool) {
-	day, second := civil.SplitLocal(local)
-	found, ok := c.days.Previous(day)
-	if !ok {
-		return 0, false
-	}
-	if found == day {
-		if second, ok := c.times.Previous(second); ok {
-			return day*civil.DaySeconds + int64(second), true
-		}
-		if found, ok = c.days.Previous(day - 1); !ok {
-			return 0, false
-		}
-	}
-	return found*civil.DaySeconds + int64(c.times.Last()), true
+	Next(local int64) (int64, bool)     // the first at or after local
+	Previous(local int64) (int64, bool) // the last at or before local
+	Steps() int                         // see civil.Wall
 }
 
 // Parse reads a schedule. The error joins one *FieldError for every fault; a
@@ -168,7 +117,7 @@ func (s *Schedule) readCron(text string) error {
 	if err != nil {
 		return err
 	}
-	s.clock, s.realTime = cron, cron.times.Hours == civil.EveryHour
+	s.clock, s.realTime = cron, cron.Times.Hours == civil.EveryHour
 	if _, ok := s.next(beginningOfSearch); !ok {
 		return &FieldError{Field: "cron", Value: text, Message: "can never fire: no month it names has such a day"}
 	}
@@ -300,7 +249,7 @@ func (s *Schedule) nextOnWall(after int64) (firing, bool) {
 
 func (s *Schedule) nextFromWall(from int64) (firing, bool) {
 	for {
-		wall, ok := s.clock.next(from)
+		wall, ok := s.clock.Next(from)
 		if !ok {
 			return firing{}, false
 		}
@@ -328,7 +277,7 @@ func (p period) firing(wall int64) firing {
 func (s *Schedule) nextRealTime(after int64) (firing, bool) {
 	for from := after + 1; ; {
 		p := s.zone.at(from)
-		wall, ok := s.clock.next(from + p.offset)
+		wall, ok := s.clock.Next(from + p.offset)
 		switch {
 		case ok && (p.end == civil.Never || wall-p.offset < p.end):
 			if s.skip.has(wall, wall-p.offset) {
@@ -364,7 +313,7 @@ func (s *Schedule) previousFromWall(until int64) (firing, bool) {
 		until = min(until, s.zone.firstWallAfter(s.until)-1)
 	}
 	for {
-		wall, ok := s.clock.previous(until)
+		wall, ok := s.clock.Previous(until)
 		if !ok {
 			return firing{}, false
 		}
@@ -379,7 +328,7 @@ func (s *Schedule) previousFromWall(until int64) (firing, bool) {
 func (s *Schedule) previousRealTime(until int64) (firing, bool) {
 	for {
 		p := s.zone.at(until)
-		wall, ok := s.clock.previous(until + p.offset)
+		wall, ok := s.clock.Previous(until + p.offset)
 		switch {
 		case ok && (p.start == civil.Beginning || wall-p.offset >= p.start):
 			if !s.skip.has(wall, wall-p.offset) {

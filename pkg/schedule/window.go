@@ -69,7 +69,7 @@ func daily(z *zone, on civil.Days, second int64) *Schedule {
 	return &Schedule{
 		zone:  z,
 		until: civil.Never,
-		clock: &wallClock{days: on, times: civil.Daytimes{
+		clock: &civil.Wall{Days: on, Times: civil.Daytimes{
 			Hours: 1 << (second / civil.HourSeconds), Minutes: 1 << (second / civil.MinuteSeconds % 60), Seconds: 1 << (second % 60),
 		}},
 	}
@@ -165,15 +165,28 @@ func (w *Window) daysOfWeek(z *zone) (s *windows, all bool, err error) {
 	return newWindows(daily(z, on, start), length, true), false, nil
 }
 
+// stepsOfWindow are as many steps of a rule as cost as much as a window: as much of what a policy
+// may hold as those of an event.
+const stepsOfWindow = stepsAtOnce * mostRecurring / mostWindows
+
+// load is as how many windows they count.
+func (w *windows) load() int { return 1 + w.opening.clock.Steps()/stepsOfWindow }
+
 // readWindows reads all windows; the error has the path of each fault.
 func readWindows(list []Window, z *zone) (open []source, always bool, err error) {
 	var found faults
+	held := 0
 	for i := range list {
+		if held > mostWindows {
+			found.add("windows", "", "has at least %d windows, those of a rule that takes long to follow counted several times; at most %d are allowed", held, mostWindows)
+			break
+		}
 		s, all, err := list[i].source(z)
 		found.join(fmt.Sprintf("windows[%d]", i), err)
 		always = always || all
 		if s != nil {
 			open = append(open, s)
+			held += s.load()
 		}
 	}
 	return open, always, found.err()

@@ -39,39 +39,39 @@ type Days struct {
 	Yearly    *YearDays // rarer restrictions that only a year decides
 }
 
-// YearDays restricts days by their place in the year. Empty lists restrict
-// nothing.
-type YearDays struct {
-	Days  []int        // n-th days of the year, negative from its end
-	Weeks []int        // n-th weeks of the year, negative from its end
-	Nth   []NthWeekday // n-th weekdays of the year, negative from its end
-	Plain uint8        // weekdays that satisfy nth without a number
-}
-
-// NthWeekday is the n-th of a weekday, negative from the end; 0 is Sunday.
-type NthWeekday struct{ N, Weekday int }
-
 // Next is the first day on or after day.
 func (r *Days) Next(day int64) (int64, bool) {
+	found, ok, _ := r.next(day)
+	return found, ok
+}
+
+// next is Next, and how many months it looked at.
+func (r *Days) next(day int64) (found int64, ok bool, steps int) {
 	year, month, dayOfMonth := DateOf(day)
 	index := year*12 + int64(month) - 1
 	keep := EveryMonthday >> dayOfMonth << dayOfMonth
+	last := lastMonth
+	if r.Interval <= 1 { // all months that there are
+		last = min(last, index+CycleMonths)
+	}
 	for tries := 0; tries <= CycleMonths; tries++ {
+		steps++
 		wanted := r.month(index)
 		if wanted != index {
+			steps += r.alignedOver(wanted - index)
 			index, keep = wanted, EveryMonthday
 		}
-		if index > lastMonth {
-			return 0, false
+		if index > last {
+			return 0, false, steps
 		}
 		year, month := splitMonth(index)
 		first := DayOf(year, month, 1)
 		if set := r.inMonth(year, month, first) & keep; set != 0 {
-			return first + int64(bits.TrailingZeros32(set)) - 1, true
+			return first + int64(bits.TrailingZeros32(set)) - 1, true, steps
 		}
 		index, keep = index+1, EveryMonthday
 	}
-	return 0, false
+	return 0, false, steps
 }
 
 // Nth is the n-th day on or after day, from 0, counted a month at a time.
@@ -95,28 +95,40 @@ func (r *Days) Nth(day int64, n int) (int64, bool) {
 
 // Previous is the last day on or before day.
 func (r *Days) Previous(day int64) (int64, bool) {
+	found, ok, _ := r.previous(day)
+	return found, ok
+}
+
+// previous is Previous, and how many months it looked at.
+func (r *Days) previous(day int64) (found int64, ok bool, steps int) {
 	year, month, dayOfMonth := DateOf(day)
 	index := year*12 + int64(month) - 1
 	keep := uint32(1)<<(dayOfMonth+1) - 1
 	if dayOfMonth == 31 {
 		keep = EveryMonthday
 	}
+	last := int64(0)
+	if r.Interval <= 1 {
+		last = max(last, index-CycleMonths)
+	}
 	for tries := 0; tries <= CycleMonths; tries++ {
+		steps++
 		wanted := r.monthBefore(index)
 		if wanted != index {
+			steps += r.alignedOver(index - wanted)
 			index, keep = wanted, EveryMonthday
 		}
-		if index < 0 {
-			return 0, false
+		if index < last {
+			return 0, false, steps
 		}
 		year, month := splitMonth(index)
 		first := DayOf(year, month, 1)
 		if set := r.inMonth(year, month, first) & keep; set != 0 {
-			return first + int64(31-bits.LeadingZeros32(set)) - 1, true
+			return first + int64(31-bits.LeadingZeros32(set)) - 1, true, steps
 		}
 		index, keep = index-1, EveryMonthday
 	}
-	return 0, false
+	return 0, false, steps
 }
 
 // month is the first month from index on that months and interval allow.
@@ -153,6 +165,17 @@ func (r *Days) alignMonth(index int64) int64 {
 		return index + r.Interval - off
 	}
 	return index
+}
+
+// mostCycles is how often the calendar repeats up to the last month.
+const mostCycles = 20
+
+// alignedOver is about how many steps month took over so many months.
+func (r *Days) alignedOver(months int64) int {
+	if r.Unit == PerMonth && r.Interval > 1 && r.Months != 0 {
+		return int(months / 12)
+	}
+	return 0
 }
 
 // monthBefore is the last month up to index that months and interval allow.
@@ -208,7 +231,7 @@ func (r *Days) inMonth(year int64, month int, first int64) uint32 {
 		set &= r.everyNthWeek(first, length)
 	}
 	if r.Yearly != nil {
-		set = r.byYear(set, year, first)
+		set = r.Yearly.keep(set, year, first, length, r.Wkst)
 	}
 	return set
 }
@@ -266,54 +289,47 @@ func (r *Days) everyNthWeek(first int64, length int) uint32 {
 	return set & (1<<(length+1) - 2)
 }
 
-func (r *Days) byYear(set uint32, year, first int64) uint32 {
-	for left := set; left != 0; left &= left - 1 {
-		d := bits.TrailingZeros32(left)
-		if !r.Yearly.include(first+int64(d)-1, year, r.Wkst) {
-			set &^= 1 << d
+// steps bounds how many months are looked at in 400 years, where more than one restriction has to be met or
+// one that only a year decides: a single one of a month is met in every other month.
+func (r *Days) steps() int {
+	if r.Yearly == nil && !r.seldom() {
+		return 0
+	}
+	months := CycleMonths
+	if r.Months != 0 {
+		months = months / 12 * bits.OnesCount16(r.Months)
+	}
+	switch {
+	case r.Interval <= 1:
+	case r.Unit == PerMonth && r.Months != 0:
+		months = 2 * CycleMonths
+	case r.Unit >= PerMonth:
+		months = min(mostCycles*months/int(min(r.Interval, CycleMonths)), CycleMonths)
+	default:
+		months = min(mostCycles*months, CycleMonths)
+	}
+	if r.Yearly != nil && r.Yearly.weeks != nil {
+		months *= 6 // a month is several weeks
+	}
+	return months
+}
+
+// seldom says whether many months may pass without a day, or with it only far apart.
+func (r *Days) seldom() bool {
+	const inEveryMonth = uint32(1<<29 - 2)
+	dates, kinds, interval := r.Monthdays|r.FromEnd, 0, r.Interval > 1
+	numbered := r.Numbered != [6]uint8{} || r.FromLast != [6]uint8{}
+	for _, restricts := range []bool{dates != 0, r.Weekdays != 0 && (dates == 0 || !r.Either), numbered} {
+		if restricts {
+			kinds++
 		}
 	}
-	return set
-}
-
-func (y *YearDays) include(day, year int64, wkst int) bool {
-	ordinal := int(day-DayOf(year, 1, 1)) + 1
-	length := yearLength(year)
-	return (len(y.Days) == 0 || listed(y.Days, ordinal, length)) &&
-		(len(y.Weeks) == 0 || y.includeWeek(day, wkst)) &&
-		(len(y.Nth) == 0 || y.includeNth(WeekdayOf(day), ordinal, length))
-}
-
-// listed tells whether the list has the n-th of length, counted from either end.
-func listed(list []int, n, length int) bool {
-	for _, want := range list {
-		if want == n || want == n-length-1 {
-			return true
-		}
-	}
-	return false
-}
-
-// includeWeek numbers weeks as RFC 5545 does: the first week of a year is the
-// one with at least four days in it, so a week may begin in the year before.
-func (y *YearDays) includeWeek(day int64, wkst int) bool {
-	week := WeekStarting(day, wkst)
-	start := week*7 + int64(wkst-4)
-	year, _, _ := DateOf(start + 3)
-	first := WeekStarting(DayOf(year, 1, 4), wkst)
-	count := int(WeekStarting(DayOf(year+1, 1, 4), wkst) - first)
-	return listed(y.Weeks, int(week-first)+1, count)
-}
-
-func (y *YearDays) includeNth(weekday, ordinal, length int) bool {
-	if y.Plain>>weekday&1 != 0 {
+	lacking := dates != 0 && dates&inEveryMonth == 0 || r.Numbered[5] != 0 || r.FromLast[5] != 0
+	switch {
+	case kinds > 1, lacking && (interval || r.Months != 0), interval && r.Unit < PerYear && r.Months != 0:
 		return true
+	case interval && r.Unit == PerDay:
+		return kinds > 0 || r.Interval > 62
 	}
-	n, last := (ordinal+6)/7, -(length-ordinal)/7-1
-	for _, want := range y.Nth {
-		if want.Weekday == weekday && (want.N == n || want.N == last) {
-			return true
-		}
-	}
-	return false
+	return r.Unit == PerWeek && r.Interval > 9
 }
