@@ -28,6 +28,8 @@ type Facts struct {
 	// Pauses are the switches above the plan: its namespace's, the cluster's.
 	Pauses []schedule.Pause
 	Ready  Readiness
+	// Room bounds how many runs may be claimed; nil: nothing does.
+	Room *Room
 	// Gate says when change is permitted; nil: always.
 	Gate       *schedule.Gate
 	ClockDoubt string // why the clock is not to be trusted; empty: it is
@@ -74,6 +76,12 @@ type Readiness struct {
 	// ByPolicy says that nothing but a policy is not ready: a trigger outside of
 	// the window passes it.
 	ByPolicy bool
+}
+
+// Room is how many runs may be claimed beside the active ones of the namespace.
+type Room struct {
+	Runs int
+	Full string // why no more
 }
 
 // Target is what is seen of the plan's target.
@@ -208,7 +216,8 @@ type Status struct {
 	Due         *DueSlot          // a slot that is due and waits until a run can be made for it; nil: none
 	Refused     string            // what was claimed and has no run yet, since the API server does not take it, and why
 	NotRun      string            // why a trigger was given up just now, which no run will answer
-	Ready       Readiness         // with what the gate adds
+	Ready       Readiness         // with what the gate and the lack of room add
+	NoRoom      bool              // something that asked would have been claimed, but for the room
 }
 
 // DueSlot is a slot whose time has come and that waits. From an instant on it is Missed.
@@ -602,13 +611,13 @@ func (d *decider) mayClaim(what string, dry bool) bool {
 		return false
 	}
 	if d.f.Plan.Spec.ConcurrencyPolicy == plan.Allow || d.f.Plan.Spec.ConcurrencyPolicy == plan.Replace {
-		return true
+		return d.hasRoom(what, dry)
 	}
 	if by, busy := d.busyWith(time.Time{}, func(bool) bool { return false }); busy {
 		d.waitFor(what, by, dry)
 		return false
 	}
-	return true
+	return d.hasRoom(what, dry)
 }
 
 func (d *decider) waitFor(what string, by ActiveRun, dry bool) {

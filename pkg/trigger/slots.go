@@ -35,8 +35,8 @@ func (d *decider) slots() {
 			d.rememberLook()
 			d.wakeAt(d.tooLateAt(slot))
 			d.out.Status.Due = &DueSlot{Slot: slot, Missed: d.tooLateAt(slot)}
-			if !d.f.Ready.OK {
-				d.out.Status.Due.Why = d.f.Ready.Message
+			if ready := d.out.Status.Ready; !ready.OK {
+				d.out.Status.Due.Why = ready.Message
 			}
 			d.acts = d.acts || !d.f.Plan.Spec.DryRun
 			if d.waiting == "" {
@@ -86,9 +86,11 @@ func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reaso
 		return run.Missed, run.ReasonSuperseded, false, false
 	case late && doubted:
 		return run.Missed, run.ReasonClock, false, false
+	case late && d.full():
+		return run.Missed, run.ReasonNotReady, false, false
 	case late:
 		return run.Missed, run.ReasonDeadline, false, false
-	case d.mustQueue(slot):
+	case d.mustQueue(slot), !d.hasRoom("the slot "+slot.Wall, d.f.Plan.Spec.DryRun):
 		return "", "", false, true
 	}
 	return "", "", true, false
@@ -282,7 +284,7 @@ func (d *decider) finish() {
 
 func (d *decider) phase() (Phase, string) {
 	behind := "" // what was asked for meanwhile
-	if d.out.Status.WaitsFor != "" || d.out.Status.Due != nil {
+	if d.out.Status.WaitsFor != "" || d.out.Status.Due != nil || d.out.Status.NoRoom {
 		behind = "; " + d.waiting
 	}
 	for _, l := range d.f.Live {

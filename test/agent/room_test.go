@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
 // large is a ConfigMap that is heavy to read.
@@ -115,4 +117,49 @@ func TestHangingCallsOfOneTenantDelayNobodyElse(t *testing.T) {
 	if during > before+time.Second {
 		t.Errorf("a run takes %s, and %s while calls of another tenant hang", before, during)
 	}
+}
+
+// The runs of one namespace carry so much text that no more of them begin: what is asked there waits and says
+// why, until some of them have ended. Another namespace hears nothing of it.
+func TestRunsOfANamespaceWaitForRoomAndThoseOfOthersDoNot(t *testing.T) {
+	theirs := newLab(t)
+	mine := theirs.beside()
+	for _, l := range []*lab{theirs, mine} {
+		l.runner()
+	}
+	const big, size = 4, 240 << 10 // templates that a run carries, and their bytes
+	steps := "concurrencyPolicy: Allow\nsteps:\n- {name: hold, type: suspend}\n"
+	for i := range big {
+		mine.template(fmt.Sprint("big-", i), "steps:\n- {name: note, type: patch-object, properties: {resource: {apiVersion: v1, kind: ConfigMap, name: x}, patchType: merge, patch: {data: {a: "+strings.Repeat("x", size)+"}}}}\n", "")
+		steps += fmt.Sprintf("- {name: note-%d, type: template/big-%d}\n", i, i)
+	}
+	mine.plan("fills", steps)
+	mine.seen("fills")
+	const waits, most = "waits: the active runs of namespace", 30
+	look := func() (begun int, said string) { // of the plan alone: each run has a megabyte
+		cm := mine.seen("fills")
+		return strings.Count(cm.Annotations[annotations.StatusRuns], "="), cm.Annotations[annotations.StatusMessage]
+	}
+	asked, begun, said := 0, 0, ""
+	for ; asked < most && !strings.Contains(said, waits); asked++ {
+		mine.trigger("fills", fmt.Sprint("t", asked))
+		mine.eventually("the trigger is answered, or waits", func() (bool, string) {
+			begun, said = look()
+			return begun == asked+1 || strings.Contains(said, waits), said
+		})
+	}
+	if begun != asked-1 || begun < 20 {
+		t.Fatalf("%d runs have begun for %d triggers", begun, asked)
+	}
+	mine.expect(mine.maint("why", "fills"), 3, "the active runs of namespace "+mine.ns+" take as much of the agent's memory")
+	theirs.plan("small", "steps:\n- {name: mark, type: suspend, properties: {duration: 1ms}}\n")
+	theirs.seen("small")
+	theirs.trigger("small", "t")
+	theirs.succeeded("small")
+	first, _, _ := strings.Cut(mine.seen("fills").Annotations[annotations.StatusRuns], "=")
+	mine.annotate("fills", map[string]string{annotations.Abort: first})
+	mine.eventually("the run that waited begins", func() (bool, string) {
+		_, said := look()
+		return !strings.Contains(said, waits), said
+	})
 }

@@ -20,7 +20,8 @@ func agentRooms() map[string][]string {
 		"admissionread":   nil,
 		"answers":         nil,
 		"keys":            {"client"},
-		"store":           {"client", "keys", "queue", "status"},
+		"runquota":        nil,
+		"store":           {"client", "keys", "queue", "runquota", "status"},
 		"leader":          {"client"},
 		"notify":          {"metrics", "queue"},
 		"targets":         {"client", "store"},
@@ -34,7 +35,7 @@ func agentRooms() map[string][]string {
 		"steppool":        {"client", "queue", "store"},
 		"runs":            {"answers", "client", "keys", "metrics", "notify", "queue", "status", "steppool", "stepwatches", "store", "targets"},
 		"policies":        {"gates", "notify", "queue", "status", "store"},
-		"plans":           {"client", "keys", "metrics", "notify", "queue", "status", "store", "targets", "watchrules"},
+		"plans":           {"client", "keys", "metrics", "notify", "queue", "runquota", "status", "store", "targets", "watchrules"},
 	}
 }
 

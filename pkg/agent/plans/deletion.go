@@ -18,6 +18,7 @@ func (c *Controller) leave(ctx context.Context, k types.NamespacedName, cm *core
 	c.blockers.drop(k)
 	c.Watches.Rules.Drop(k)
 	c.troubles.drop(k)
+	c.Stores.Runs.Quota.Forget(k)
 	if cm != nil {
 		return c.PublishDeleting(ctx, cm, &c.Stores.Plans.Of(cm).Written)
 	}

@@ -29,6 +29,7 @@ import (
 // Reconcile decides over one plan: facts in, verdict out, ledger first, runs
 // second, everything else last.
 func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
+	defer c.Stores.Runs.Quota.Next(k.Namespace) // who was woken may leave room
 	on := c.Stores.Documents.Basis(k)
 	cm := c.Stores.Documents.Plan(k)
 	c.Runner.PlanChanged(k, cm)
@@ -47,9 +48,13 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if err != nil {
 		return c.cannotDecide(ctx, cm, known, err)
 	}
-	decision, err := c.decide(ctx, k, cm, known, &facts)
+	decision, decided, err := c.decideInRoom(ctx, k, cm, known, &facts)
 	if err != nil {
 		return time.Time{}, err
+	}
+	if !decided {
+		c.Queue.Add(k)
+		return time.Time{}, nil
 	}
 	if len(decision.Claims) > 0 || facts.State.Ledger == nil && decision.Changed { // on an old state nothing is claimed, and no ledger is made
 		if unchanged, err := c.Stores.Documents.Confirm(ctx, k, on); err != nil || !unchanged {
@@ -279,6 +284,7 @@ func (c *Controller) createRuns(ctx context.Context, k types.NamespacedName, cm 
 		return time.Time{}, nil
 	}
 	c.refused.keep(k, d.Ledger.Open)
+	size := c.sizeOfRun(cm, known)
 	for _, e := range trigger.Unstarted(d.Ledger, f.Live) {
 		if c.Stores.Runs.IsOrphan(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}) {
 			continue
@@ -294,8 +300,14 @@ func (c *Controller) createRuns(ctx context.Context, k types.NamespacedName, cm 
 			retry = queue.Soonest(retry, next)
 			continue
 		}
+		if !c.mayTry(k, size, e, d) {
+			continue
+		}
 		next, failed := c.createRun(ctx, k, cm, f, known, e)
 		retry, err = queue.Soonest(retry, next), errors.Join(err, failed)
+	}
+	if err == nil { // else it goes on with them, whatever the others do
+		c.countPending(k, size, &d.Ledger, f.Live)
 	}
 	return retry, err
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/runquota"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -117,6 +118,25 @@ func (l *CachedRun) weight() int {
 	return sum
 }
 
+// perRun is about how much memory a run takes beside its texts and the records of its steps.
+const perRun = 3 << 10
+
+// RunBytes is about how much memory an active run takes whose texts have so many bytes.
+func RunBytes(texts int) int { return perRun + texts }
+
+// bytes is about how much memory is kept of the run while it is active, apart from what is parsed of it:
+// that has a bound of its own.
+func (l *LiveRun) bytes() int {
+	sum := RunBytes(annotations.SizeOf(l.Object)) + weightOfRecords(l.Journal)
+	for _, text := range l.Object.Annotations {
+		sum += len(text)
+	}
+	for i := range l.Journal.Steps {
+		sum += perMark * valuesIn(l.Journal.Steps[i].Outputs)
+	}
+	return sum
+}
+
 // weightOfRecords is about how much memory records take without what their steps put out.
 func weightOfRecords(j run.Journal) (sum int) {
 	for i := range j.Steps {
@@ -185,6 +205,7 @@ type Runs struct {
 	ended   map[types.NamespacedName]uint64   // runs that we ended, until the watch has seen it too
 	orphans map[types.NamespacedName]*LiveRun // runs that vanished without us, until their entries are closed
 	Holds   *Holds
+	Quota   *runquota.Quota // of those of each namespace, orphans among them
 	// recorded are those that stand as Running in the status of their plan.
 	recorded  map[types.NamespacedName]bool
 	stuck     map[types.NamespacedName]string // what the API server refuses for good of what they would write
@@ -195,7 +216,7 @@ type Runs struct {
 // NewRuns knows of none. Those count that are signed with the agent's key.
 func NewRuns(signed *keys.Store) *Runs {
 	parsed := NewParsed[*CachedRun](maxParsedRuns, maxParsedRunsWeight).KeepHeavy()
-	r := &Runs{keys: signed, parsed: parsed, byKey: map[types.NamespacedName]*LiveRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*LiveRun{}, Holds: NewHolds(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}, unclaimed: map[types.NamespacedName]bool{}}
+	r := &Runs{keys: signed, parsed: parsed, byKey: map[types.NamespacedName]*LiveRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*LiveRun{}, Holds: NewHolds(), Quota: runquota.New(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}, unclaimed: map[types.NamespacedName]bool{}}
 	r.Holds.read = func(cm *corev1.ConfigMap) run.Journal { return r.ReadWhole(&LiveRun{Object: cm}).Journal }
 	return r
 }
@@ -228,6 +249,7 @@ func (r *Runs) echoed(cm *corev1.ConfigMap) {
 	}
 	live := *have
 	live.Object, r.byKey[k] = cm, &live
+	r.Quota.Set(k, live.bytes())
 	if kept, is := r.parsed.Get(k); is && kept.Object == have.Object {
 		whole := *kept
 		whole.Object = cm
@@ -314,6 +336,7 @@ func (r *Runs) Put(l *CachedRun) {
 func (r *Runs) put(l *CachedRun, live *LiveRun, weight int) {
 	k := l.Key()
 	r.byKey[k] = live
+	r.Quota.Set(k, live.bytes())
 	r.parsed.Keep(k, weight, l)
 	r.Holds.saw(l)
 	pk := l.PlanKey()
@@ -335,6 +358,7 @@ func (r *Runs) Drop(k types.NamespacedName, version uint64) {
 	}
 	delete(r.orphans, k)
 	r.forget(k)
+	r.uncount(k)
 }
 
 // Gone is the watch's word that a run is no longer live. If we did not end it,
@@ -359,6 +383,13 @@ func (r *Runs) MarkVanished(l *CachedRun) {
 func (r *Runs) orphan(l *LiveRun) {
 	r.forget(l.Key())
 	r.orphans[l.Key()] = l
+}
+
+// uncount counts a run no longer of which nothing is kept.
+func (r *Runs) uncount(k types.NamespacedName) {
+	if r.byKey[k] == nil && r.orphans[k] == nil {
+		r.Quota.Remove(k)
+	}
 }
 
 // OrphansOf are the runs of a plan that vanished without us.
@@ -386,6 +417,7 @@ func (r *Runs) OrphanClosed(k types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.orphans, k)
+	r.uncount(k)
 }
 
 func (r *Runs) forget(k types.NamespacedName) {
