@@ -158,8 +158,20 @@ func TestAKindOfAnotherClusterIsFoundAsItsAPIServerSpellsIt(t *testing.T) {
 		}
 	}
 	for _, spelt := range [][2]string{
-		{"v1", "secret"}, {"v1", "SECRET"}, {"v1", "secrets"}, {"v1/", "Secret"}, {" v1", "Secret"}, {"/v1", "Secret"}, {"/", "Secret"}, {"V1", "Secret"}, {"__internal", "Secret"},
-		{"apps/", "Deployment"}, {"Apps/v1", "Deployment"}, {"apps/V1", "Deployment"}, {"apps/v1", "deployment"}, {"apps/..", "Deployment"},
+		{"v1", "secret"},
+		{"v1", "SECRET"},
+		{"v1", "secrets"},
+		{"v1/", "Secret"},
+		{" v1", "Secret"},
+		{"/v1", "Secret"},
+		{"/", "Secret"},
+		{"V1", "Secret"},
+		{"__internal", "Secret"},
+		{"apps/", "Deployment"},
+		{"Apps/v1", "Deployment"},
+		{"apps/V1", "Deployment"},
+		{"apps/v1", "deployment"},
+		{"apps/..", "Deployment"},
 	} {
 		if found, err := access.Resolve(spelt[0], spelt[1]); !meta.IsNoMatchError(err) {
 			t.Errorf("%q: found %v, %v", spelt, found, err)

@@ -69,8 +69,8 @@ func everything() *Metrics {
 func TestWhatIsCounted(t *testing.T) {
 	got := scrape(t, everything())
 	for series, want := range map[string]string{
-		`maint_leading`:               "1",
-		`maint_internal_errors_total`: "1",
+		`maint_leading`:                                                                                          "1",
+		`maint_internal_errors_total`:                                                                            "1",
 		`rest_client_requests_total{code="200",method="GET"}`:                                                    "1",
 		`maint_start_lateness_seconds_sum`:                                                                       "90",
 		`maint_slot_results_total{reason="manual",result="Ran"}`:                                                 "1",

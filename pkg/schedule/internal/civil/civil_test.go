@@ -54,8 +54,14 @@ func TestWeeksAreNumberedFromTheirFirstDay(t *testing.T) {
 
 func TestDivisionsRoundDownOrUp(t *testing.T) {
 	for _, c := range []struct{ a, b, floor, left, ceil int64 }{
-		{6, 3, 2, 0, 2}, {7, 3, 2, 1, 3}, {8, 3, 2, 2, 3}, {0, 3, 0, 0, 0},
-		{-1, 3, -1, 2, 0}, {-3, 3, -1, 0, -1}, {-4, 3, -2, 2, -1}, {2, 3, 0, 2, 1},
+		{6, 3, 2, 0, 2},
+		{7, 3, 2, 1, 3},
+		{8, 3, 2, 2, 3},
+		{0, 3, 0, 0, 0},
+		{-1, 3, -1, 2, 0},
+		{-3, 3, -1, 0, -1},
+		{-4, 3, -2, 2, -1},
+		{2, 3, 0, 2, 1},
 	} {
 		if floor, left, ceil := civil.FloorDiv(c.a, c.b), civil.FloorMod(c.a, c.b), civil.CeilDiv(c.a, c.b); floor != c.floor || left != c.left || ceil != c.ceil {
 			t.Errorf("%d by %d is %d, leaves %d, and is %d rounded up", c.a, c.b, floor, left, ceil)

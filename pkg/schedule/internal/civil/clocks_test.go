@@ -14,16 +14,24 @@ func asksFor(d *Days, times Daytimes, local int64) bool {
 		times.Hours>>(second/3600)&1 != 0 && times.Minutes>>(second/60%60)&1 != 0 && times.Seconds>>(second%60)&1 != 0
 }
 
+// drawBits draws up to so many of n bits from one on.
+func drawBits(r *rand.Rand, times, from, n int) (set uint64) {
+	for range times {
+		set |= 1 << (from + r.IntN(n))
+	}
+	return set
+}
+
 func drawDays(r *rand.Rand) Days {
 	d := Days{Unit: PerDay, Interval: 1, Wkst: 1}
 	if r.IntN(3) == 0 {
-		d.Months = 1<<(1+r.IntN(12)) | 1<<(1+r.IntN(12))
+		d.Months = uint16(drawBits(r, 2, 1, 12))
 	}
 	if r.IntN(3) == 0 {
-		d.Monthdays = 1<<(1+r.IntN(31)) | 1<<(1+r.IntN(31)) | 1<<(1+r.IntN(31))
+		d.Monthdays = uint32(drawBits(r, 3, 1, 31))
 	}
 	if r.IntN(3) == 0 {
-		d.Weekdays = 1<<r.IntN(7) | 1<<r.IntN(7)
+		d.Weekdays = uint8(drawBits(r, 2, 0, 7))
 	}
 	return d
 }
@@ -31,10 +39,10 @@ func drawDays(r *rand.Rand) Days {
 func drawTimes(r *rand.Rand) Daytimes {
 	times := Daytimes{Hours: EveryHour, Minutes: EveryMinute, Seconds: 1 << r.IntN(60)}
 	if r.IntN(2) == 0 {
-		times.Hours = 1<<r.IntN(24) | 1<<r.IntN(24)
+		times.Hours = uint32(drawBits(r, 2, 0, 24))
 	}
 	if r.IntN(2) == 0 {
-		times.Minutes = 1<<r.IntN(60) | 1<<r.IntN(60) | r.Uint64()&EveryMinute>>r.IntN(60)
+		times.Minutes = drawBits(r, 2, 0, 60) | r.Uint64()&EveryMinute>>r.IntN(60)
 	}
 	return times
 }
@@ -100,7 +108,7 @@ func TestPositionsAreCountedPeriodByPeriod(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 2026))
 	for range 60 {
 		days, times := drawDays(r), drawTimes(r)
-		times.Hours, times.Minutes = 1<<r.IntN(24)|1<<r.IntN(24), 1<<r.IntN(60)|1<<r.IntN(60)
+		times.Hours, times.Minutes = uint32(drawBits(r, 2, 0, 24)), drawBits(r, 2, 0, 60)
 		days.Unit, days.Wkst = Unit(r.IntN(4)), r.IntN(7)
 		var positions []int
 		for range 1 + r.IntN(3) {

@@ -275,6 +275,11 @@ func everyNth(offset int, n int64) uint32 {
 	return set
 }
 
+// onlyWeekdays says whether all days that are asked for are on the plain weekdays.
+func (r *Days) onlyWeekdays() bool {
+	return r.Weekdays != 0 && !r.Either && r.Numbered == [6]uint8{} && r.FromLast == [6]uint8{}
+}
+
 func (r *Days) everyNthWeek(first int64, length int) uint32 {
 	var set uint32
 	anchor := WeekStarting(r.Anchor, r.Wkst)

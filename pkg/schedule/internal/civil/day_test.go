@@ -9,8 +9,16 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
 
+// rule is a rule with what it restricts of a year as it is written.
+type rule struct {
+	civil.Days
+	yearDays, yearWeeks []int
+	nth                 []civil.NthWeekday
+	plain               uint8
+}
+
 // wanted tells whether a rule asks for a day, by package time and one day alone.
-func wanted(r *civil.Days, day int64) bool {
+func wanted(r *rule, day int64) bool {
 	t := at(day)
 	length := lengthOf(t)
 	if r.Months != 0 && r.Months>>t.Month()&1 == 0 {
@@ -32,7 +40,7 @@ func wanted(r *civil.Days, day int64) bool {
 }
 
 // unitOf numbers what the interval of a rule counts.
-func unitOf(r *civil.Days, day int64) int64 {
+func unitOf(r *rule, day int64) int64 {
 	switch t := at(day); r.Unit {
 	case civil.PerWeek:
 		return weekOf(t, r.Wkst).Unix() / civil.WeekSeconds // all weeks of a rule start on one weekday
@@ -52,24 +60,20 @@ func weekOf(t time.Time, wkst int) time.Time {
 	return t
 }
 
-func wantedByYear(r *civil.Days, t time.Time) bool {
-	y := r.Yearly
-	if y == nil {
-		return true
-	}
+func wantedByYear(r *rule, t time.Time) bool {
 	length := time.Date(t.Year(), 12, 31, 0, 0, 0, 0, time.UTC).YearDay()
-	if len(y.Days) > 0 && !slices.Contains(y.Days, t.YearDay()) && !slices.Contains(y.Days, t.YearDay()-length-1) {
+	if len(r.yearDays) > 0 && !slices.Contains(r.yearDays, t.YearDay()) && !slices.Contains(r.yearDays, t.YearDay()-length-1) {
 		return false
 	}
-	if len(y.Weeks) > 0 {
+	if len(r.yearWeeks) > 0 {
 		start := weekOf(t, r.Wkst)
 		week := (start.AddDate(0, 0, 3).YearDay() + 6) / 7 // of the year that has four of its days
 		weeks := week + int(time.Date(start.AddDate(0, 0, 3).Year(), 12, 31, 0, 0, 0, 0, time.UTC).Sub(start.AddDate(0, 0, 3))/(7*24*time.Hour))
-		if !slices.Contains(y.Weeks, week) && !slices.Contains(y.Weeks, week-weeks-1) {
+		if !slices.Contains(r.yearWeeks, week) && !slices.Contains(r.yearWeeks, week-weeks-1) {
 			return false
 		}
 	}
-	return len(y.Nth) == 0 || y.Plain>>t.Weekday()&1 != 0 || slices.ContainsFunc(y.Nth, func(nth civil.NthWeekday) bool {
+	return len(r.nth) == 0 || r.plain>>t.Weekday()&1 != 0 || slices.ContainsFunc(r.nth, func(nth civil.NthWeekday) bool {
 		return nth.Weekday == int(t.Weekday()) && (nth.N == (t.YearDay()+6)/7 || nth.N == -(length-t.YearDay())/7-1)
 	})
 }
@@ -77,35 +81,36 @@ func wantedByYear(r *civil.Days, t time.Time) bool {
 func oneOf[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
 // drawDays draws a rule; of each restriction there is often none.
-func drawDays(r *rand.Rand) civil.Days {
+func drawDays(r *rand.Rand) rule {
 	weekdays := func() uint8 { return uint8(r.UintN(128) & r.UintN(128)) }
-	days := civil.Days{
+	days := rule{Days: civil.Days{
 		Unit: oneOf(r, civil.PerDay, civil.PerWeek, civil.PerMonth, civil.PerYear), Interval: oneOf[int64](r, 0, 1, 2, 2, 3, 5),
 		Anchor: dayOf(2023, 1, 1) + r.Int64N(1500), Wkst: r.IntN(7),
 		Months: oneOf(r, 0, uint16(r.UintN(1<<13))&civil.EveryMonth), Monthdays: oneOf(r, 0, 0, r.Uint32()&r.Uint32()&civil.EveryMonthday),
 		FromEnd: oneOf(r, 0, 0, 0, r.Uint32()&r.Uint32()&civil.EveryMonthday), Weekdays: oneOf(r, 0, weekdays()), Either: r.IntN(2) == 0,
-	}
+	}}
 	if r.IntN(4) == 0 {
 		days.Numbered[1+r.IntN(5)], days.FromLast[1+r.IntN(5)] = weekdays(), oneOf(r, 0, weekdays())
 	}
-	if r.IntN(4) == 0 {
-		days.Yearly = &civil.YearDays{}
-		switch r.IntN(3) {
-		case 0:
-			for range 60 {
-				days.Yearly.Days = append(days.Yearly.Days, r.IntN(733)-366)
-			}
-		case 1:
-			for range 12 {
-				days.Yearly.Weeks = append(days.Yearly.Weeks, oneOf(r, 1, 52, 53, -1, -52, -53, r.IntN(53), -r.IntN(53)))
-			}
-		case 2:
-			days.Yearly.Plain = oneOf(r, 0, weekdays())
-			for range 12 {
-				days.Yearly.Nth = append(days.Yearly.Nth, civil.NthWeekday{N: oneOf(r, 1, 53, -1, -53, r.IntN(107)-53), Weekday: r.IntN(7)})
-			}
+	if r.IntN(4) > 0 {
+		return days
+	}
+	switch r.IntN(3) {
+	case 0:
+		for range 60 {
+			days.yearDays = append(days.yearDays, r.IntN(733)-366)
+		}
+	case 1:
+		for range 12 {
+			days.yearWeeks = append(days.yearWeeks, oneOf(r, 1, 52, 53, -1, -52, -53, r.IntN(53), -r.IntN(53)))
+		}
+	case 2:
+		days.plain = oneOf(r, 0, weekdays())
+		for range 12 {
+			days.nth = append(days.nth, civil.NthWeekday{N: oneOf(r, 1, 53, -1, -53, r.IntN(107)-53), Weekday: r.IntN(7)})
 		}
 	}
+	days.Yearly = civil.NewYearDays(days.yearDays, days.yearWeeks, days.nth, days.plain)
 	return days
 }
 
@@ -139,7 +144,7 @@ func TestDaysAreThoseThatARuleAsksFor(t *testing.T) {
 }
 
 // checkDays looks ahead from a day and back from the day before it.
-func checkDays(t *testing.T, days *civil.Days, day int64, ahead, behind []int64) {
+func checkDays(t *testing.T, days *rule, day int64, ahead, behind []int64) {
 	t.Helper()
 	if got, ok := days.Next(day); !ok || got != ahead[0] {
 		t.Fatalf("%+v: from %s on comes %s, %t, not %s", days, at(day), at(got), ok, at(ahead[0]))

@@ -40,7 +40,7 @@ func (s *Setpos) mostDays() int {
 		return 366
 	case s.Days.Unit == PerMonth:
 		return 31
-	case s.Days.Unit == PerWeek && s.Days.Weekdays != 0:
+	case s.Days.Unit == PerWeek && s.Days.onlyWeekdays():
 		return bits.OnesCount8(s.Days.Weekdays)
 	case s.Days.Unit == PerWeek:
 		return 7

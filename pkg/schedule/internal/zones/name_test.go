@@ -26,10 +26,22 @@ func TestEditsAreCounted(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0},
-		{"abc", "abd", 1}, {"abc", "ab", 1}, {"ab", "abc", 1}, {"bc", "abc", 1},
-		{"ab", "ba", 1}, {"abcd", "acbd", 1}, {"abcd", "badc", 2}, {"xxab", "xxba", 1},
-		{"ax", "ya", 2}, {"xa", "ay", 2}, {"kitten", "sitting", 3}, {"ca", "abc", 3},
+		{"", "", 0},
+		{"", "abc", 3},
+		{"abc", "", 3},
+		{"abc", "abc", 0},
+		{"abc", "abd", 1},
+		{"abc", "ab", 1},
+		{"ab", "abc", 1},
+		{"bc", "abc", 1},
+		{"ab", "ba", 1},
+		{"abcd", "acbd", 1},
+		{"abcd", "badc", 2},
+		{"xxab", "xxba", 1},
+		{"ax", "ya", 2},
+		{"xa", "ay", 2},
+		{"kitten", "sitting", 3},
+		{"ca", "abc", 3},
 	} {
 		if got := editDistance(c.a, c.b); got != c.want {
 			t.Errorf("%q to %q: %d edits, not %d", c.a, c.b, got, c.want)
