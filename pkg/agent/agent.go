@@ -211,7 +211,7 @@ func New(o Options) (*Agent, error) {
 		plans: store.NewPlans(), runs: store.NewRuns(a.keys), history: store.NewHistory(), ledgers: store.NewLedgers(a.conn.Kube, a.keys, a.ledgerForged), gates: store.NewGates(o.Namespace), locks: store.NewLocks(),
 	}
 	a.keys.KnowPlans(a.planUID)
-	a.memory.runs.Quota.OnRoom(a.queues.plans.Add)
+	a.memory.runs.Quota.OnFree(a.queues.plans.Add)
 	a.memory.gates.Change(func(r *policy.Resolver) { r.LimitSearches(queue.NewSearches(o.Now).Of) })
 	a.informers()
 	a.memory.documents = store.NewDocuments(a.caches.documents, a.caches.namespaces, store.FreshConfig{

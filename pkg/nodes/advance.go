@@ -257,8 +257,7 @@ func (w *work) expire() {
 	}
 }
 
-// order is the drain that the requests need which are Draining, as far as they can
-// have one together.
+// order is the drain that the requests need which are Draining, as far as they can have one together.
 func (w *work) order() (pass, bool) {
 	if w.frozen() || w.yielded() {
 		return pass{}, false

@@ -14,10 +14,7 @@ import (
 const ProgressEvery = 10 * time.Second
 
 // Bounds of what is said, in bytes (guesses: somebody reads it in a terminal).
-const (
-	maxReason = 1000
-	maxBlock  = 500
-)
+const maxReason, maxBlock = 1000, 500
 
 // explain writes into each status the sentence for a person.
 func (w *work) explain() {

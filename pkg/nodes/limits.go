@@ -8,13 +8,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-// DefaultParallel is how many nodes are in maintenance at once where the config
-// does not say.
+// DefaultParallel is how many nodes are in maintenance at once where the config does not say.
 const DefaultParallel = 1
 
-// DefaultWithoutDrain is how long a request that does not drain keeps its slot
-// where the config does not say. The number is a guess: longer than a firmware
-// update takes, shorter than a night.
+// DefaultWithoutDrain is how long a request that does not drain keeps its slot where the config does not say.
+// The number is a guess: longer than a firmware update takes, shorter than a night.
 const DefaultWithoutDrain = 4 * time.Hour
 
 // Limits are what an admin sets for all maintenance of nodes.
@@ -88,10 +86,9 @@ func checkShare(name string, value any, at document.Reporter) {
 	}
 }
 
-// A request that does not drain is Ready at once, and nothing that happens on the
-// node ends it: whoever may write it would have a slot for as long as he likes. So
-// its slot has an end. The request keeps the node as it is; others may have their
-// turn meanwhile, and the node counts as unavailable and in its zone.
+// A request that does not drain is Ready at once, and nothing that happens on the node ends it: whoever may
+// write it would have a slot for as long as he likes. So its slot has an end. The request keeps the node as
+// it is; others may have their turn meanwhile, and the node counts as unavailable and in its zone.
 
 // slotEnd is when the slot of a request that has its node goes to others.
 func slotEnd(a *Asked, phase Phase, started *time.Time, limits Limits) (time.Time, bool) {

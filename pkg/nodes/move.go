@@ -60,8 +60,7 @@ func (w *work) cordonOrTurnBack(s *requestState) {
 	s.to(Cordoning, w.now)
 }
 
-// together moves those who prepare: all of them wait for pods before any drains,
-// and all are Ready at once.
+// together moves those who prepare: all of them wait for pods before any drains, and all are Ready at once.
 func (w *work) together() {
 	var group []*requestState
 	settled, fulfilled := true, true
@@ -173,8 +172,7 @@ func (w *work) stateOf(a *Asked) *requestState {
 	return w.states[slices.IndexFunc(w.states, func(s *requestState) bool { return s.Asked == a })]
 }
 
-// recordCordon says for whom the node is cordoned from now on, and with that
-// whether it is.
+// recordCordon says for whom the node is cordoned from now on, and with that whether it is.
 func (w *work) recordCordon() {
 	by := w.claimants()
 	switch {
@@ -223,9 +221,8 @@ func (w *work) claimants() (by []string) {
 	return sortedSet(by)
 }
 
-// handTo are the plans that get the node as its last request goes: it stays cordoned
-// for them, so that no pods come in between. The record says that they have not
-// claimed it themselves yet.
+// handTo are the plans that get the node as its last request goes: it stays cordoned for them, so that no
+// pods come in between. The record says that they have not claimed it themselves yet.
 func (w *work) handTo() (by []string) {
 	for claimant, turn := range w.turns {
 		if IsPlan(claimant) && turn.has() {

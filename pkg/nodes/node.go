@@ -146,10 +146,9 @@ type Session struct {
 	Note      string // of a done one: what its requestor has to know of what stays
 }
 
-// Read puts together what stands on a node: the values of request.maint.dev/…,
-// those of status.request.maint.dev/…, and that of status.maint.dev/cordoned. The
-// result is in the order of the requestors' names, and misses what annotations do
-// not hold: Pods and Preview.
+// Read puts together what stands on a node: the values of request.maint.dev/…, those of
+// status.request.maint.dev/…, and that of status.maint.dev/cordoned. The result is in the order of the
+// requestors' names, and misses what annotations do not hold: Pods and Preview.
 func Read(requests, statuses map[string]string, cordoned string) ([]Asked, *Cordon) {
 	var asked []Asked
 	for requestor, value := range requests {
@@ -250,8 +249,7 @@ func (n *Node) uncordonedByOthers() bool {
 	return slices.ContainsFunc(n.Cordon.By, isRequestor)
 }
 
-// waits says whether a request stands and waits for a node: it can be read and
-// was not given up.
+// waits says whether a request stands and waits for a node: it can be read and was not given up.
 func (n *Node) waits(a *Asked) bool {
 	return !a.Gone && a.Fault == "" && !n.phase(a).Holds() && !a.ended()
 }

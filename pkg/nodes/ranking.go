@@ -2,9 +2,8 @@ package nodes
 
 import "time"
 
-// AgeRank is the time of waiting that is worth one rank of priority: a request of
-// priority 0 comes before fresh ones of priority 5 after five hours. The number is
-// a guess.
+// AgeRank is the time of waiting that is worth one rank of priority: a request of priority 0 comes before
+// fresh ones of priority 5 after five hours. The number is a guess.
 const AgeRank = time.Hour
 
 // ClusterState is all that Rank looks at.

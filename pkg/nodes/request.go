@@ -13,8 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
-// Request is what the value of request.maint.dev/<requestor> asks for, with its
-// defaults.
+// Request is what the value of request.maint.dev/<requestor> asks for, with its defaults.
 type Request struct {
 	Requestor string
 	Reason    string
@@ -127,9 +126,8 @@ func (w wire) check() document.Faults {
 	return faults
 }
 
-// lighten takes out what counts as absent: null, and durations that are empty.
-// It says whether a drain is asked for: "drain": false is none, true one with
-// defaults.
+// lighten takes out what counts as absent: null, and durations that are empty. It says whether a drain is
+// asked for: "drain": false is none, true one with defaults.
 func lighten(tree map[string]any) (drains bool) {
 	document.DropNulls(tree)
 	if w, ok := tree["waitFor"].(map[string]any); ok {

@@ -41,9 +41,8 @@ func (p Phase) preparing() bool { return p.Holds() && !p.given() }
 // given are the phases in which the node is the requestor's.
 func (p Phase) given() bool { return p == Ready || p == RequestorFailed || p == Uncordoned }
 
-// Status is the value of status.request.maint.dev/<requestor>: what the agent
-// says of a request, and all that it must remember of it. All instants have whole
-// seconds and are UTC.
+// Status is the value of status.request.maint.dev/<requestor>: what the agent says of a request, and all that
+// it must remember of it. All instants have whole seconds and are UTC.
 type Status struct {
 	Phase    Phase      `json:"phase"`
 	Reason   string     `json:"reason,omitempty"`   // one sentence for a person
@@ -75,15 +74,13 @@ const (
 	EndExpired = "expired" // past maxNodeMaintenanceTime, and releaseExpired is set
 )
 
-// End says that a request was given up: it is not tried again until its value is
-// another one.
+// End says that a request was given up: it is not tried again until its value is another one.
 type End struct {
 	Why   string `json:"why"`
 	Value string `json:"value"` // Request.Identity of the value that was given up
 }
 
-// ParseStatus reads what String wrote. A status that cannot be read, or whose
-// phase is none, is none.
+// ParseStatus reads what String wrote. A status that cannot be read, or whose phase is none, is none.
 func ParseStatus(value string) (Status, bool) {
 	var s Status
 	if err := json.Unmarshal([]byte(value), &s); err != nil {
@@ -98,9 +95,8 @@ func ParseStatus(value string) (Status, bool) {
 // String is the status as the annotation holds it.
 func (s Status) String() string { return compact(s) }
 
-// Cordon is the value of status.maint.dev/cordoned: for whom a node is cordoned,
-// how it was found, and which pods have left it since. It is written in the same
-// patch as spec.unschedulable.
+// Cordon is the value of status.maint.dev/cordoned: for whom a node is cordoned, how it was found, and which
+// pods have left it since. It is written in the same patch as spec.unschedulable.
 type Cordon struct {
 	By      []string   `json:"by"`                // claimants, sorted
 	Node    string     `json:"node,omitempty"`    // uid: an earlier node of the name is another
@@ -127,10 +123,9 @@ func ParseCordon(value string) (*Cordon, bool) {
 // String is the record as the annotation holds it.
 func (c Cordon) String() string { return compact(c) }
 
-// With is the record when another claimant wants the node cordoned. It is a new
-// one where there is none, and where plans alone stand in it while the node is
-// schedulable: somebody uncordoned what they had left. The claimant cordons the
-// node in the same patch, where it is schedulable, unless the record is Undone.
+// With is the record when another claimant wants the node cordoned. It is a new one where there is none, and
+// where plans alone stand in it while the node is schedulable: somebody uncordoned what they had left. The
+// claimant cordons the node in the same patch, where it is schedulable, unless the record is Undone.
 func (c *Cordon) With(claimant string, unschedulable bool, now time.Time) *Cordon {
 	if c == nil || !unschedulable && !slices.ContainsFunc(c.By, isRequestor) {
 		return &Cordon{By: []string{claimant}, Before: unschedulable, At: stamp(now)}
@@ -141,10 +136,9 @@ func (c *Cordon) With(claimant string, unschedulable bool, now time.Time) *Cordo
 	return &next
 }
 
-// Without is the record when a claimant does not want the node cordoned any more,
-// nil where it was the last, and whether the node is to be uncordoned in the same
-// patch: not where it was cordoned before us, and not where somebody else has
-// uncordoned it since.
+// Without is the record when a claimant does not want the node cordoned any more, nil where it was the last,
+// and whether the node is to be uncordoned in the same patch: not where it was cordoned before us, and not
+// where somebody else has uncordoned it since.
 func (c *Cordon) Without(claimant string) (next *Cordon, uncordon bool) {
 	if c == nil {
 		return nil, false
@@ -184,8 +178,7 @@ func PlanElsewhere(namespace, name, uid string) string { return PlanClaimant(nam
 // IsElsewhere says whether a claimant is a plan of another cluster, whose agent has the node.
 func IsElsewhere(claimant string) bool { return IsPlan(claimant) && strings.Contains(claimant, "@") }
 
-// ClaimantName is a claimant as people say it: the plan by its namespace and name, a
-// requestor as it is.
+// ClaimantName is a claimant as people say it: the plan by its namespace and name, a requestor as it is.
 func ClaimantName(claimant string) string {
 	plan, is := strings.CutPrefix(claimant, planPrefix)
 	if !is {
@@ -224,8 +217,7 @@ type NodeProgress struct {
 	*PodCount
 }
 
-// PodCount is how many pods have left, or finished. It is absent where they have not
-// been counted.
+// PodCount is how many pods have left, or finished. It is absent where they have not been counted.
 type PodCount struct {
 	Done    int `json:"done"`
 	Total   int `json:"total"` // 0: not known how many there were

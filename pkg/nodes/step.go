@@ -6,10 +6,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
-// Step is the one next thing to do about a node. Statuses, Remove, Unschedulable,
-// Cordon and Progress are one patch, to be made only of the version that was read: with
-// uid and resourceVersion. Events are said after it. Drain, Watch and Next hold
-// whether or not something is written.
+// Step is the one next thing to do about a node. Statuses, Remove, Unschedulable, Cordon and Progress are one
+// patch, to be made only of the version that was read: with uid and resourceVersion. Events are said after
+// it. Drain, Watch and Next hold whether or not something is written.
 type Step struct {
 	Statuses      map[string]Status // that change, by requestor
 	Remove        []string          // requestors whose status goes
@@ -26,8 +25,7 @@ type Step struct {
 	Next  *time.Time // when to look again at the latest; nil: when something changes
 }
 
-// Drain is an order to make pods leave. It stands only where its intent has been
-// written before.
+// Drain is an order to make pods leave. It stands only where its intent has been written before.
 type Drain struct {
 	Key        string        // names the order: same pods, same rules, same begin
 	Options    drain.Options // Timeout and OnTimeout are set

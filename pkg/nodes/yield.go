@@ -170,8 +170,7 @@ func (w *work) turned(is func(Turn) bool) bool {
 	return slices.ContainsFunc(w.holding(), func(s *requestState) bool { return is(w.turns[s.name()]) })
 }
 
-// yieldOrResume gives up the slot of a drain that is blocked for good, or goes on
-// with the drain.
+// yieldOrResume gives up the slot of a drain that is blocked for good, or goes on with the drain.
 func (w *work) yieldOrResume() {
 	switch yielded := w.yielded(); {
 	case yielded && w.turned(func(t Turn) bool { return t.Resume }):
@@ -203,8 +202,7 @@ func (w *work) mayYield() bool {
 	return !leaving && !moved && !w.frozen() && w.node.stalled(standing)
 }
 
-// abortYielded ends a drain in time that aborts: nobody else looks at its clock
-// while it does not run.
+// abortYielded ends a drain in time that aborts: nobody else looks at its clock while it does not run.
 func (w *work) abortYielded() {
 	p, is := w.pass()
 	if !is || p.options.OnTimeout != drain.TimeoutAbort {

@@ -28,8 +28,8 @@ type Facts struct {
 	// Pauses are the switches above the plan: its namespace's, the cluster's.
 	Pauses []schedule.Pause
 	Ready  Readiness
-	// Room bounds how many runs may be claimed; nil: nothing does.
-	Room *Room
+	// Quota bounds how many runs may be claimed; nil: nothing does.
+	Quota *RunQuota
 	// Gate says when change is permitted; nil: always.
 	Gate       *schedule.Gate
 	ClockDoubt string // why the clock is not to be trusted; empty: it is
@@ -78,8 +78,8 @@ type Readiness struct {
 	ByPolicy bool
 }
 
-// Room is how many runs may be claimed beside the active ones of the namespace.
-type Room struct {
+// RunQuota is how many runs may be claimed beside the active ones of the namespace.
+type RunQuota struct {
 	Runs int
 	Full string // why no more
 }
@@ -217,7 +217,7 @@ type Status struct {
 	Refused     string            // what was claimed and has no run yet, since the API server does not take it, and why
 	NotRun      string            // why a trigger was given up just now, which no run will answer
 	Ready       Readiness         // with what the gate and the lack of room add
-	NoRoom      bool              // something that asked would have been claimed, but for the room
+	OverQuota   bool              // something that asked would have been claimed, but for the room
 }
 
 // DueSlot is a slot whose time has come and that waits. From an instant on it is Missed.
@@ -611,13 +611,13 @@ func (d *decider) mayClaim(what string, dry bool) bool {
 		return false
 	}
 	if d.f.Plan.Spec.ConcurrencyPolicy == plan.Allow || d.f.Plan.Spec.ConcurrencyPolicy == plan.Replace {
-		return d.hasRoom(what, dry)
+		return d.isWithinQuota(what, dry)
 	}
 	if by, busy := d.busyWith(time.Time{}, func(bool) bool { return false }); busy {
 		d.waitFor(what, by, dry)
 		return false
 	}
-	return d.hasRoom(what, dry)
+	return d.isWithinQuota(what, dry)
 }
 
 func (d *decider) waitFor(what string, by ActiveRun, dry bool) {

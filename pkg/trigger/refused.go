@@ -66,7 +66,7 @@ func (d *decider) supersedeRefused(newer run.Request) {
 func (d *decider) sayRefused() {
 	for i, e := range d.refused() {
 		d.acts = d.acts || !e.Request.DryRun
-		if i == 0 && d.hasRoom(asking(*e.Request), e.Request.DryRun) { // else it is not even tried
+		if i == 0 && d.isWithinQuota(asking(*e.Request), e.Request.DryRun) { // else it is not even tried
 			d.out.Status.Refused = asking(*e.Request) + " waits: the API server refuses its run: " + e.Refused
 			d.waiting = d.out.Status.Refused
 		}

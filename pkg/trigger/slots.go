@@ -90,7 +90,7 @@ func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reaso
 		return run.Missed, run.ReasonNotReady, false, false
 	case late:
 		return run.Missed, run.ReasonDeadline, false, false
-	case d.mustQueue(slot), !d.hasRoom("the slot "+slot.Wall, d.f.Plan.Spec.DryRun):
+	case d.mustQueue(slot), !d.isWithinQuota("the slot "+slot.Wall, d.f.Plan.Spec.DryRun):
 		return "", "", false, true
 	}
 	return "", "", true, false
@@ -284,7 +284,7 @@ func (d *decider) finish() {
 
 func (d *decider) phase() (Phase, string) {
 	behind := "" // what was asked for meanwhile
-	if d.out.Status.WaitsFor != "" || d.out.Status.Due != nil || d.out.Status.NoRoom {
+	if d.out.Status.WaitsFor != "" || d.out.Status.Due != nil || d.out.Status.OverQuota {
 		behind = "; " + d.waiting
 	}
 	for _, l := range d.f.Live {

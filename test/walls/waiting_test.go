@@ -27,7 +27,7 @@ func waitingItems() map[string]string {
 		"waiting: d.out.Status.Refused":               consent,
 		`waiting: "the slot " + slot.Wall + " waits"`: runWaits,
 		"waiting: fmt.Sprintf(format, args...)":       runWaits,
-		"ready: hasRoom: d.f.Room.Full":               "room beside the active runs of its namespace",
+		"ready: isWithinQuota: d.f.Quota.Full":        "room beside the active runs of its namespace",
 		"ready: gate: v.Reason":                       policy,
 		"ready: readiness: missing":                   account,
 		"ready: targetRights: err.Error()":            cluster,

@@ -191,7 +191,7 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, from 
 	if l.step, l.held, err = c.follow(ctx, k, *r, seen, call); err != nil {
 		return look{failure: document.Cut(err.Error(), document.MaxMessage)}, nil
 	}
-	if failure := c.noRoom(k, *r, l.step.Record); failure != "" {
+	if failure := c.overQuota(k, *r, l.step.Record); failure != "" {
 		return look{failure: failure}, nil
 	}
 	l.step = inTurn(sleeper, call, *r, l.step)

@@ -38,9 +38,9 @@ func (c *Controller) room(k types.NamespacedName, v *view) {
 	}
 }
 
-// noRoom says why resources that a look found are not recorded, and so not put to sleep;
+// overQuota says why resources that a look found are not recorded, and so not put to sleep;
 // empty: they may be.
-func (c *Controller) noRoom(k types.NamespacedName, before, after hibernate.Record) string {
+func (c *Controller) overQuota(k types.NamespacedName, before, after hibernate.Record) string {
 	if before.Operation != hibernate.Shutdown {
 		return ""
 	}

@@ -78,19 +78,19 @@ func TestWhatIsFoundBeyondTheRoomIsNotRecorded(t *testing.T) {
 	before := hibernate.Record{Operation: hibernate.Shutdown}
 	after := before
 	after.Resources = []hibernate.Resource{{ID: "deployments.apps/shop/web"}}
-	if c.noRoom(k, before, after) == "" {
+	if c.overQuota(k, before, after) == "" {
 		t.Error("it is recorded beyond the room that there is")
 	}
-	if why := c.noRoom(k, after, after); why != "" {
+	if why := c.overQuota(k, after, after); why != "" {
 		t.Errorf("what is recorded already is refused: %s", why)
 	}
 	before.Operation = hibernate.Wake
-	if why := c.noRoom(k, before, after); why != "" {
+	if why := c.overQuota(k, before, after); why != "" {
 		t.Errorf("waking is refused: %s", why)
 	}
 	k.Namespace = "another"
 	before.Operation = hibernate.Shutdown
-	if why := c.noRoom(k, before, after); why != "" {
+	if why := c.overQuota(k, before, after); why != "" {
 		t.Errorf("another namespace is refused: %s", why)
 	}
 }
@@ -103,14 +103,14 @@ func TestWhatMayOutgrowItsConfigMapIsNotRecorded(t *testing.T) {
 	for i := range 4 {
 		after.Resources = append(after.Resources, hibernate.Resource{ID: fmt.Sprint("fn-", i), Before: json.RawMessage(`"` + strings.Repeat("x", 250<<10) + `"`)})
 	}
-	if why := c.noRoom(k, before, after); !strings.HasSuffix(why, "make several targets of it") {
+	if why := c.overQuota(k, before, after); !strings.HasSuffix(why, "make several targets of it") {
 		t.Errorf("it is recorded: %q", why)
 	}
-	if why := c.noRoom(k, after, after); why != "" {
+	if why := c.overQuota(k, after, after); why != "" {
 		t.Errorf("what is recorded already is refused: %s", why)
 	}
 	before.Operation = hibernate.Wake
-	if why := c.noRoom(k, before, after); why != "" {
+	if why := c.overQuota(k, before, after); why != "" {
 		t.Errorf("waking is refused: %s", why)
 	}
 }

@@ -48,7 +48,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if err != nil {
 		return c.cannotDecide(ctx, cm, known, err)
 	}
-	decision, decided, err := c.decideInRoom(ctx, k, cm, known, &facts)
+	decision, decided, err := c.decideWithinQuota(ctx, k, cm, known, &facts)
 	if err != nil {
 		return time.Time{}, err
 	}

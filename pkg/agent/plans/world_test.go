@@ -154,7 +154,7 @@ func (w *world) begins() *agent {
 		},
 		Runner: w, EnqueueRun: func(k types.NamespacedName) { w.mu.Lock(); defer w.mu.Unlock(); w.rung = append(w.rung, k.Name) }, Queue: plans, Now: w.now,
 	})
-	stores.Runs.Quota.OnRoom(plans.Add)
+	stores.Runs.Quota.OnFree(plans.Add)
 	ctx, cancel := context.WithCancel(w.Context())
 	w.wire(a, docs, live, namespaces)
 	var group sync.WaitGroup

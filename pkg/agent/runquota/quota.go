@@ -35,9 +35,9 @@ func New() *Quota {
 	return &Quota{usages: map[string]*usage{}, wake: func(types.NamespacedName) {}}
 }
 
-// OnRoom is called with a plan that waits once there is room, before anything is counted. It must not
+// OnFree is called with a plan that waits once there is room, before anything is counted. It must not
 // wait for anybody.
-func (q *Quota) OnRoom(wake func(plan types.NamespacedName)) { q.wake = wake }
+func (q *Quota) OnFree(wake func(plan types.NamespacedName)) { q.wake = wake }
 
 // Set counts what an active run takes, in place of what it took before.
 func (q *Quota) Set(run types.NamespacedName, bytes int) {

@@ -103,7 +103,7 @@ func TestWhatIsCountedAndWhoIsWoken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			woken := ""
 			q := runquota.New()
-			q.OnRoom(func(plan types.NamespacedName) { woken += plan.Name })
+			q.OnFree(func(plan types.NamespacedName) { woken += plan.Name })
 			q.Set(types.NamespacedName{Namespace: "other", Name: "a"}, runquota.Max)
 			var got, want []string
 			for _, s := range steps {

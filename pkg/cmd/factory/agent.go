@@ -23,8 +23,7 @@ import (
 // AgentState is the state of the agent, by its heartbeat or its Lease.
 type AgentState = view.Agent
 
-// staleAfter is how old a heartbeat may be: the leader writes one every 5 s, and another leads
-// within 15 s.
+// staleAfter is how old a heartbeat may be: the leader writes one every 5 s, and another leads within 15 s.
 const staleAfter = 30 * time.Second
 
 // agentWithin is how long reading the heartbeat may take (a guess): a view that waits for it shows

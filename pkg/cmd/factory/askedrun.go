@@ -25,8 +25,7 @@ func (e *AskedRunError) Error() string {
 	return fmt.Sprintf("run %s is asked for, and has not begun: the trigger of plan %s waits, see %s", e.Name, e.Plan.Name, e.why)
 }
 
-// askedRun finds the plan whose trigger asks for a run of a name; nil: none, or that cannot be
-// seen.
+// askedRun finds the plan whose trigger asks for a run of a name; nil: none, or that cannot be seen.
 func (k *Cluster) askedRun(ctx context.Context, name string) *AskedRunError {
 	list, err := k.ConfigMaps(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindPlan})
 	if err != nil {

@@ -161,13 +161,10 @@ func (s *seenNamespaces) there(name string, ask func() bool) bool {
 
 // inPlaceOf is what helps with a document of another kind than those that were meant.
 func (k *Cluster) inPlaceOf(cm *corev1.ConfigMap, kinds []string) string {
-	switch policies := slices.Contains(kinds, annotations.KindPolicy); {
-	case cm.Labels[annotations.LabelKind] != annotations.KindHibernatePlan || policies && len(kinds) == 1:
-		return "see " + k.listOf(kinds)
-	case policies:
-		return remedy.NoCheck(k.commands(), cm.Name)
+	if policies := slices.Contains(kinds, annotations.KindPolicy); cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan && (!policies || len(kinds) > 1) {
+		return remedy.OfHibernatePlan(k.commands(), cm.Name, policies)
 	}
-	return remedy.NoRuns(k.commands(), cm.Name)
+	return "see " + k.listOf(kinds)
 }
 
 // listOf is the command that lists what a name may mean. A plan where a run is meant stands for its
@@ -188,8 +185,7 @@ func (k *Cluster) Plan(ctx context.Context, name string) (*corev1.ConfigMap, err
 	return k.Document(ctx, name, annotations.KindPlan)
 }
 
-// HibernatePlan is the HibernatePlan that a name means; nil where it means something else, or
-// nothing.
+// HibernatePlan is the HibernatePlan that a name means; nil where it means something else, or nothing.
 func (k *Cluster) HibernatePlan(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	before, _ := SplitKind(name)
 	if err := k.noKind(name); before != KindNode && err != nil {

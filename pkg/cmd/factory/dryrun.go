@@ -167,8 +167,7 @@ func (c Change) On(have map[string]string) map[string]string {
 	return out
 }
 
-// Report prints the result: the line, on standard error if something is waited for, or with -o the
-// objects.
+// Report prints the result: the line, on standard error if something is waited for, or with -o the objects.
 func (d *DryRun) Report(to genericiooptions.IOStreams, waits bool, format string, args ...any) error {
 	if d.Format() == "" {
 		out := to.Out

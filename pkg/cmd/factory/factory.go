@@ -235,8 +235,7 @@ func (c *Factory) ClientConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// namesServer says whether anything names a server: kubectl proxy serves client-go's default
-// address.
+// namesServer says whether anything names a server: kubectl proxy serves client-go's default address.
 func (c *Factory) namesServer() bool {
 	if *c.Config.APIServer != "" || os.Getenv("KUBERNETES_MASTER") != "" {
 		return true

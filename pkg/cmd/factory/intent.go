@@ -33,9 +33,8 @@ func (c Change) Signed(intent, actor, reason string) Change {
 	return c
 }
 
-// Annotate writes an intent on a document with a JSON merge patch. decide sees the document and
-// returns the change; after a conflict it is called again, so that no intent is lost. An empty
-// change is not written.
+// Annotate writes an intent on a document with a JSON merge patch. decide sees the document and returns the
+// change; after a conflict it is called again, so that no intent is lost. An empty change is not written.
 func (k *Cluster) Annotate(ctx context.Context, cm *corev1.ConfigMap, dry *DryRun, decide func(*corev1.ConfigMap) (Change, error)) error {
 	err := retry.RetryOnConflict(ConflictBackoff(), func() error {
 		c, err := decide(cm)

@@ -36,8 +36,7 @@ func (k *Cluster) Answered(ctx context.Context, r view.Run) view.Run {
 	return view.Answered(r, cm)
 }
 
-// RunOf finds a run, or the newest run of a plan, which it reports; it prefers runs that were no
-// dry runs.
+// RunOf finds a run, or the newest run of a plan, which it reports; it prefers runs that were no dry runs.
 func (c *Factory) RunOf(ctx context.Context, k *Cluster, name string) (view.Run, error) {
 	return c.newestOf(ctx, k, name, func(r view.Run) bool { return !r.Run.Request.DryRun }, " that was no dry run")
 }

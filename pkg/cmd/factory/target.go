@@ -106,8 +106,7 @@ func (k *Cluster) AccountThere(ctx context.Context, namespace, name string) (boo
 	return err == nil, k.Explain("read the ServiceAccount "+name, err)
 }
 
-// Target is the object that a plan of a namespace is about, without its content; nil: it does not
-// exist.
+// Target is the object that a plan of a namespace is about, without its content; nil: it does not exist.
 func (k *Cluster) Target(ctx context.Context, namespace string, ref plan.ObjectRef) (*metav1.PartialObjectMetadata, error) {
 	kind, err := k.Served(ref)
 	switch {
@@ -180,9 +179,8 @@ const fewTargets = 10
 // fewNamespaces is how many namespaces are listed one by one (a guess: of more, all are).
 const fewNamespaces = 3
 
-// targetAnnotations reads the annotations of the targets of many plans, with one request for each
-// kind if there are many of it. One that does not exist has none. Those that could not be read are
-// left out.
+// targetAnnotations reads the annotations of the targets of many plans, with one request for each kind if
+// there are many of it. One that does not exist has none. Those that could not be read are left out.
 func (k *Cluster) targetAnnotations(ctx context.Context, wanted []targetRef) map[targetRef]map[string]string {
 	kinds := map[schema.GroupVersionKind][]targetRef{}
 	for _, t := range wanted {

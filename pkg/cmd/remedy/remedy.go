@@ -392,14 +392,13 @@ func (c Commands) Unfreeze(object string) string { return c.line("freeze %s --en
 // WhyNode says why the node of a message is not given.
 func (c Commands) WhyNode() string { return c.plain("why NODE") }
 
-// NoRuns says of a HibernatePlan, named where a run or a plan with runs is meant, what there is in place of runs.
-func NoRuns(c Commands, plan string) string {
+// OfHibernatePlan says what there is to a HibernatePlan that is named where a plan with runs is meant, or
+// where policies are asked whether change is permitted.
+func OfHibernatePlan(c Commands, plan string, policies bool) string {
+	if policies {
+		return c.Why(plan) + " says why it sleeps or is awake, and whether policies permit its sleep"
+	}
 	return "a HibernatePlan has no runs: " + c.Describe(plan) + " shows its targets, and " + c.Trigger(plan) + " tries again what failed of them"
-}
-
-// NoCheck says of a HibernatePlan, named where policies are asked whether change is permitted, what tells of its sleep.
-func NoCheck(c Commands, plan string) string {
-	return c.Why(plan) + " says why it sleeps or is awake, and whether policies permit its sleep"
 }
 
 // Upgrade says how to see the version of the agent of a namespace, and how to get a newer one.

@@ -14,18 +14,18 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
-// decideInRoom decides with what may be claimed beside the active runs of the namespace. What is claimed
+// decideWithinQuota decides with what may be claimed beside the active runs of the namespace. What is claimed
 // counts from here on: plans that are decided on together do not claim the same room. If others took it
 // meanwhile, nothing was decided.
-func (c *Controller) decideInRoom(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, f *trigger.Facts) (d trigger.Decision, decided bool, err error) {
+func (c *Controller) decideWithinQuota(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, f *trigger.Facts) (d trigger.Decision, decided bool, err error) {
 	size := c.sizeOfRun(cm, known)
 	c.countPending(k, size, f.State.Ledger, f.Live)
 	used := c.Stores.Runs.Quota.Used(k.Namespace)
-	f.Room = &trigger.Room{Runs: runquota.Left(used, size), Full: fullSaid(k.Namespace)}
+	f.Quota = &trigger.RunQuota{Runs: runquota.Left(used, size), Full: fullSaid(k.Namespace)}
 	if d, err = c.decide(ctx, k, cm, known, f); err != nil {
 		return d, false, err
 	}
-	return d, c.Stores.Runs.Quota.Claim(k, len(d.Claims), size, d.Status.NoRoom), nil
+	return d, c.Stores.Runs.Quota.Claim(k, len(d.Claims), size, d.Status.OverQuota), nil
 }
 
 // mayTry says whether there is room for the run of a claim that the API server refused: that took nothing.
@@ -33,7 +33,7 @@ func (c *Controller) mayTry(k types.NamespacedName, size int, e ledger.Entry, d 
 	if e.Refused == "" {
 		return true
 	}
-	if c.Stores.Runs.Quota.Claim(k, 1, size, d.Status.NoRoom) {
+	if c.Stores.Runs.Quota.Claim(k, 1, size, d.Status.OverQuota) {
 		return true
 	}
 	c.Stores.Runs.Quota.Claim(k, 0, size, true) // woken, it is tried

@@ -13,7 +13,7 @@ import (
 )
 
 func room(runs int) edit {
-	return func(f *trigger.Facts) { f.Room = &trigger.Room{Runs: runs, Full: "no room"} }
+	return func(f *trigger.Facts) { f.Quota = &trigger.RunQuota{Runs: runs, Full: "no room"} }
 }
 
 func TestWhatThereIsNoRoomForWaits(t *testing.T) {
@@ -44,16 +44,16 @@ func TestWhatThereIsNoRoomForWaits(t *testing.T) {
 		f            trigger.Facts
 		phase        trigger.Phase
 		message, due string
-		noRoom       bool
+		overQuota    bool
 	}{
-		"a trigger": {f: coretest.Facts("01:30", token("t"), room(0)), phase: trigger.PhaseWaiting, message: "the trigger waits: no room", noRoom: true},
+		"a trigger": {f: coretest.Facts("01:30", token("t"), room(0)), phase: trigger.PhaseWaiting, message: "the trigger waits: no room", overQuota: true},
 		"a trigger beside a run": {
-			f: coretest.Facts("01:30", token("t"), allow, running("01:00"), room(0)), phase: trigger.PhaseRunning, noRoom: true,
+			f: coretest.Facts("01:30", token("t"), allow, running("01:00"), room(0)), phase: trigger.PhaseRunning, overQuota: true,
 			message: "run " + coretest.NameOf(coretest.SlotAt("01:00")) + " is at work; the trigger waits: no room",
 		},
-		"a slot": {f: coretest.Facts("02:04", hourly, at("01:00"), deadline("5m"), room(0)), phase: trigger.PhaseWaiting, message: "the slot 2026-12-05T02:00:00Z waits: no room", due: "no room", noRoom: true},
+		"a slot": {f: coretest.Facts("02:04", hourly, at("01:00"), deadline("5m"), room(0)), phase: trigger.PhaseWaiting, message: "the slot 2026-12-05T02:00:00Z waits: no room", due: "no room", overQuota: true},
 		"a claim that the API server refused": {
-			f: coretest.Facts("01:30", refused(run.Request{Kind: run.ByToken, Token: "a", At: coretest.Clock("00:30")}), room(0)), phase: trigger.PhaseWaiting, message: "the trigger waits: no room", noRoom: true,
+			f: coretest.Facts("01:30", refused(run.Request{Kind: run.ByToken, Token: "a", At: coretest.Clock("00:30")}), room(0)), phase: trigger.PhaseWaiting, message: "the trigger waits: no room", overQuota: true,
 		},
 		"nothing": {f: coretest.Facts("01:30", room(0)), phase: trigger.PhaseIdle, message: "waits to be triggered: 'kubectl maint -n shop trigger orders'"},
 	} {
@@ -63,10 +63,10 @@ func TestWhatThereIsNoRoomForWaits(t *testing.T) {
 			if d.Status.Due != nil {
 				due = d.Status.Due.Why
 			}
-			if d.Status.Phase != c.phase || d.Status.Message != c.message || due != c.due || d.Status.NoRoom != c.noRoom || d.Status.Refused != "" {
+			if d.Status.Phase != c.phase || d.Status.Message != c.message || due != c.due || d.Status.OverQuota != c.overQuota || d.Status.Refused != "" {
 				t.Errorf("%s: %q, due %q, refused %q", d.Status.Phase, d.Status.Message, due, d.Status.Refused)
 			}
-			if ready := d.Status.Ready; ready.OK == c.noRoom || c.noRoom && ready.Message != "no room" {
+			if ready := d.Status.Ready; ready.OK == c.overQuota || c.overQuota && ready.Message != "no room" {
 				t.Errorf("ready is %+v", ready)
 			}
 		})
