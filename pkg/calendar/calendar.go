@@ -51,7 +51,7 @@ type Entry struct {
 	Note              string // for people, on one line
 	Key               string // names it among those of its owner; empty: its start does
 
-	slots int // that this one stands for, from the first to the last at End; 0: it is one
+	Slots int // that this one stands for, from the first to the last at End; 0: it is one
 }
 
 // Page is all that is drawn.

@@ -132,7 +132,7 @@ func (p Page) daily(loc *time.Location) []Entry {
 		case e.Kind != Slot || counts[day] <= crowd:
 			out = append(out, e)
 		case !told[day]:
-			e.slots, e.End, told[day] = counts[day], last[day], true
+			e.Slots, e.End, told[day] = counts[day], last[day], true
 			out = append(out, e)
 		}
 	}
@@ -151,7 +151,7 @@ func (p Page) crowdedFolded() Page {
 	}
 	few.Entries = few.daily(p.clock())
 	for i := range few.Entries {
-		if e := &few.Entries[i]; e.slots > 0 {
+		if e := &few.Entries[i]; e.Slots > 0 {
 			e.Key, e.Note = e.what()+"s of "+e.Start.UTC().Format(time.RFC3339), ""
 		}
 	}

@@ -91,12 +91,12 @@ func utcTimes(e Entry) []moment {
 func (p Page) rows(loc *time.Location) []row {
 	var out []row
 	for _, e := range p.daily(loc) {
-		if e.slots == 0 {
+		if e.Slots == 0 {
 			out = append(out, rowOf(e, e, e.what(), loc))
 			continue
 		}
 		whole := Entry{Kind: Window, Start: e.Start, End: e.End}
-		out = append(out, rowOf(e, whole, countOf(e.slots, e.what()), loc))
+		out = append(out, rowOf(e, whole, countOf(e.Slots, e.what()), loc))
 	}
 	return out
 }

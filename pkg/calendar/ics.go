@@ -120,7 +120,7 @@ func (p Page) event(f *feed, e Entry, uid string, more ...property) {
 	// does not.
 	f.line("DTSTAMP", instant(e.Start))
 	f.line("DTSTART", instant(e.Start))
-	if e.Kind != Slot || e.slots > 0 { // without DTEND an event is as long as an instant
+	if e.Kind != Slot || e.Slots > 0 { // without DTEND an event is as long as an instant
 		f.line("DTEND", instant(e.End))
 	}
 	for _, line := range more {
@@ -168,8 +168,8 @@ func (p Page) summary(e Entry) string {
 		return name + " (does not sleep)"
 	case e.Kind == Sleep:
 		return name + ": asleep"
-	case e.slots > 0:
-		name += ": " + countOf(e.slots, string(Slot))
+	case e.Slots > 0:
+		name += ": " + countOf(e.Slots, string(Slot))
 	}
 	if e.Idle {
 		name += " (does not start)"
@@ -179,8 +179,8 @@ func (p Page) summary(e Entry) string {
 
 func (e Entry) description() string {
 	lines := []string{strings.ToUpper(e.what()[:1]) + e.what()[1:] + " of " + e.Owner.String()}
-	if e.slots > 0 {
-		lines[0] = countOf(e.slots, e.what()) + " of " + e.Owner.String()
+	if e.Slots > 0 {
+		lines[0] = countOf(e.Slots, e.what()) + " of " + e.Owner.String()
 	}
 	if e.Note != "" {
 		lines = append(lines, e.Note)
