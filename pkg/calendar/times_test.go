@@ -242,7 +242,7 @@ func TestOfACrowdedDayTheTableSaysOneLine(t *testing.T) {
 		}
 		rows := p.rows(time.UTC)
 		if got := fmt.Sprintf("%d lines, %s", len(rows), rows[0].What); got != want {
-			t.Errorf("%d Slots: %s, want %s", n, got, want)
+			t.Errorf("%d slots: %s, want %s", n, got, want)
 		}
 	}
 	folded := Owner{KindPlans, "shop", "201 plans"}
