@@ -65,7 +65,10 @@ func TestARunIsHeldWhereSomebodyChangesWhatItHolds(t *testing.T) {
 	if n := l.watchesOf("deployments"); n != 1 {
 		t.Errorf("its account has opened %d watches of Deployments, want one", n)
 	}
-	l.expect(l.maint("describe", "upgrade"), 0, "Drift", "kustomize-controller")
+	l.eventually("an Event tells of it", func() (bool, string) { // Events are sent beside the work
+		out := l.maint("describe", "upgrade").out
+		return strings.Contains(out, "Drift") && strings.Contains(out, "kustomize-controller"), out
+	})
 	l.pushes(0)
 	l.eventually("it is as the run left it", func() (bool, string) {
 		rec := recordOf(l.runs("upgrade")[0].journal, "down")

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -152,9 +153,9 @@ func TestARestoreAndFinallyWaitForRightsThatAreGivenBack(t *testing.T) {
 	if n := l.replicas("orders"); n != 0 {
 		t.Fatalf("%d replicas", n)
 	}
-	until := l.runs("back")[0].journal.SectionAt.Add(15 * time.Minute).UTC().Format(time.RFC3339)
-	l.says(r.run.Name, "cleanup waits for it until "+until)
-	l.expect(l.maint("wait", r.run.Name, "--timeout", "3s"), 124, "step down: Succeeded, and waits: put back spec.replicas: 3 ", "cleanup waits for it until "+until)
+	until := l.runs("back")[0].journal.SectionAt.Add(15 * time.Minute).UTC()
+	l.says(r.run.Name, "cleanup waits for it until "+until.Format(time.RFC3339))
+	l.expect(l.maint("wait", r.run.Name, "--timeout", "3s"), 124, "step down: Succeeded, and waits: put back spec.replicas: 3 ", "cleanup waits for it until "+instant.Local(until.Truncate(time.Second), "Europe/Berlin"))
 	l.expect(l.maint("status"), 0, "Needs somebody:", "step down, waits: ", "doctor back'")
 	l.expect(l.maint("doctor", "back"), 1, "scale", "grant it")
 	l.grant(scaleRights(), configMapRights("get"))

@@ -44,6 +44,9 @@ func (f *feed) show(lines []view.Line) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.picture, f.shown, f.fresh = lines, true, true
+	if f.trouble == awaited {
+		f.trouble, f.turned = "", true
+	}
 	f.wake()
 }
 
@@ -101,21 +104,44 @@ func (f *feed) end() {
 	f.wake()
 }
 
-// begun waits for the first picture; false: there was none.
+// firstPicture is how long nothing is shown while the first picture is awaited (a guess: nobody takes
+// a command for dead so soon).
+const firstPicture = 5 * time.Second
+
+// begun waits for the first picture; false: there was none. An API server that does not answer has
+// somebody look at a screen that says so, and that can be left, in place of nothing.
 func (f *feed) begun() bool {
-	for range f.news {
+	late := time.NewTimer(firstPicture)
+	defer late.Stop()
+	for {
+		select {
+		case <-f.news:
+		case <-late.C:
+			f.await()
+		}
 		f.mu.Lock()
 		shown, over := f.shown, f.over
+		if shown || over {
+			f.wake()
+		}
 		f.mu.Unlock()
 		if shown || over {
-			f.mu.Lock()
-			f.wake()
-			f.mu.Unlock()
 			return shown
 		}
 	}
-	return false
 }
+
+// await begins without a picture, and says why there is none.
+func (f *feed) await() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.shown = true; f.trouble == "" {
+		f.trouble, f.turned = awaited, true
+	}
+}
+
+// awaited is said until the first picture is there.
+const awaited = "waiting for the first answer of the API server"
 
 // last is the newest picture.
 func (f *feed) last() []view.Line {

@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,6 +87,35 @@ func TestWhatEndsBeforeItShowsAnythingHasNotBegun(t *testing.T) {
 	f.end()
 	if !f.begun() {
 		t.Error("it has not begun")
+	}
+}
+
+// A screen that stays empty for minutes is taken for a command that hangs.
+func TestAnAPIServerThatDoesNotAnswerHasTheViewBeginWithoutAPicture(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(*feed)
+		want      string
+	}{
+		"nothing is known":   {func(*feed) {}, awaited},
+		"a watch was broken": {func(f *feed) { f.broke(errors.New("timeout")) }, "the API server did not answer (Sat 2000-01-01 00:00 UTC); what is shown may be old: timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, began := newFeed("UTC"), time.Now()
+				c.meanwhile(f)
+				if !f.begun() || time.Since(began) != firstPicture {
+					t.Errorf("begun after %s", time.Since(began))
+				}
+				if msgs, _ := f.take(0); len(msgs) != 1 || msgs[0] != troubleMsg(c.want) {
+					t.Errorf("it says %q", msgs)
+				}
+				f.show(nil)
+				msgs, _ := f.take(0)
+				if got := slices.Contains(msgs, tea.Msg(troubleMsg(""))); got != (c.want == awaited) {
+					t.Errorf("with the first picture: %q", msgs)
+				}
+			})
+		})
 	}
 }
 
