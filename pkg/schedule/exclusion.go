@@ -18,7 +18,6 @@ const (
 
 	exceptionsAtOnce = 20  // EXDATEs that cost as much as an event
 	stepsAtOnce      = 500 // steps of a rule that do, see civil.Wall
-	mostCycles       = 20  // of 400 years, over which COUNT is counted off
 )
 
 // exclusions are all times taken out of a timeline, and why.
@@ -125,7 +124,7 @@ func (r *rrule) load(start int64) int {
 	case r.subDaily():
 		counted = 200
 	}
-	return r.count/counted + steps*min(max(r.count, 1), mostCycles)/stepsAtOnce
+	return r.count/counted + steps*min(max(r.count, 1), civil.MostCycles)/stepsAtOnce
 }
 
 func (l *load) refusal() string {

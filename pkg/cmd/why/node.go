@@ -116,14 +116,14 @@ func (q nodeQuestion) fullNode(out *nodeAnswer, n nodes.Node, ranking nodes.Rank
 	if step := nodes.Advance(n, ranking.Turns(n.Name), q.world.Limits, q.world.Now); step.Writes() {
 		needs = annotations.Grows(q.bears, step)
 	}
-	if full, is := overQuota("the node", q.bears, needs); is {
+	if full, is := annotationsFull("the node", q.bears, needs); is {
 		full.what += ", and others have its turn"
 		out.obstacles = append(out.obstacles, full)
 	}
 }
 
-// overQuota is that the annotations of an object have no room for so many bytes more.
-func overQuota(of string, bears map[string]string, needs int) (obstacle, bool) {
+// annotationsFull is that the annotations of an object have no room for so many bytes more.
+func annotationsFull(of string, bears map[string]string, needs int) (obstacle, bool) {
 	has := annotations.Bytes(bears)
 	if needs <= 0 || has+needs <= annotations.MaxBytes {
 		return obstacle{}, false

@@ -468,7 +468,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	if agent.Missing != "" {
 		out = append(out, nobodyActs(agent))
 	}
-	if full, is := overQuota("the plan", p.Object.Annotations, roomForStatus); is {
+	if full, is := annotationsFull("the plan", p.Object.Annotations, roomForStatus); is {
 		full.what += "; its slots still run, but its status is not up to date"
 		out = append(out, full)
 	}

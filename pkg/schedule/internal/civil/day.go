@@ -167,8 +167,8 @@ func (r *Days) alignMonth(index int64) int64 {
 	return index
 }
 
-// mostCycles is how often the calendar repeats up to the last month.
-const mostCycles = 20
+// MostCycles is how often the calendar repeats up to the last month.
+const MostCycles = 20
 
 // alignedOver is about how many steps month took over so many months.
 func (r *Days) alignedOver(months int64) int {
@@ -309,9 +309,9 @@ func (r *Days) steps() int {
 	case r.Unit == PerMonth && r.Months != 0:
 		months = 2 * CycleMonths
 	case r.Unit >= PerMonth:
-		months = min(mostCycles*months/int(min(r.Interval, CycleMonths)), CycleMonths)
+		months = min(MostCycles*months/int(min(r.Interval, CycleMonths)), CycleMonths)
 	default:
-		months = min(mostCycles*months, CycleMonths)
+		months = min(MostCycles*months, CycleMonths)
 	}
 	if r.Yearly != nil && r.Yearly.weeks != nil {
 		months *= 6 // a month is several weeks
