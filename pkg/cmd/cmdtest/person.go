@@ -26,7 +26,17 @@ func AtTerminal(t *testing.T, cmd *exec.Cmd, columns, rows int) *Person {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	p.stuck = p.goroutines
 	return p
+}
+
+// goroutines ends the program, and is what it wrote to standard error, its goroutines among it.
+func (p *Person) goroutines() string {
+	if err := p.cmd.Process.Signal(syscall.SIGQUIT); err != nil {
+		return err.Error() + "\n" + p.Stderr.String()
+	}
+	_ = p.cmd.Wait() // it was killed
+	return p.Stderr.String()
 }
 
 // Ends waits until the program has ended, and compares its exit code and the normal screen.

@@ -19,6 +19,7 @@ type Terminal struct {
 	keyboard *os.File
 
 	mu     sync.Mutex
+	stuck  func() string // what the program does, when it does not show what it should
 	screen *vt.Emulator
 	drawn  int // bytes that the program wrote
 }
@@ -30,7 +31,7 @@ func NewTerminal(t *testing.T, columns, rows int) *Terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Terminal{T: t, TTY: tty, keyboard: keyboard, screen: vt.NewEmulator(columns, rows)}
+	d := &Terminal{T: t, TTY: tty, keyboard: keyboard, stuck: func() string { return "" }, screen: vt.NewEmulator(columns, rows)}
 	d.Resizes(columns, rows)
 	go func() { _, _ = io.Copy(writer{d}, keyboard) }()
 	go func() { _, _ = io.Copy(keyboard, d.screen) }() // answers of the terminal to queries
@@ -117,7 +118,7 @@ func (d *Terminal) until(what string, holds func(text string, whole bool) bool) 
 		}
 		select {
 		case <-limit:
-			d.Fatalf("the terminal does not show %q:\n%s", what, text)
+			d.Fatalf("the terminal does not show %q (alternate screen: %v, %d bytes drawn):\n%s\n%s", what, whole, d.Drawn(), text, d.stuck())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
