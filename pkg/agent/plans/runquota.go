@@ -20,8 +20,8 @@ import (
 func (c *Controller) decideWithinQuota(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, f *trigger.Facts) (d trigger.Decision, decided bool, err error) {
 	size := c.sizeOfRun(cm, known)
 	c.countPending(k, size, f.State.Ledger, f.Live)
-	used := c.Stores.Runs.Quota.Used(k.Namespace)
-	f.Quota = &trigger.RunQuota{Runs: runquota.Left(used, size), Full: fullSaid(k.Namespace)}
+	room := c.Stores.Runs.Quota.Left(k.Namespace, size)
+	f.Quota = &trigger.RunQuota{Runs: room.Runs, Full: fullSaid(k.Namespace, room)}
 	if d, err = c.decide(ctx, k, cm, known, f); err != nil {
 		return d, false, err
 	}
@@ -56,7 +56,10 @@ func (c *Controller) sizeOfRun(cm *corev1.ConfigMap, known *store.CachedPlan) in
 }
 
 // fullSaid is told of what waits for room. It says the bound alone: what is used changes all the time.
-func fullSaid(namespace string) string {
+func fullSaid(namespace string, room runquota.Room) string {
+	if room.OfTotal {
+		return fmt.Sprintf("the active runs of all namespaces take as much of the agent's memory as they may together, %d MiB, and those of namespace %s %d MiB or more; it begins once enough of them have ended", runquota.MaxTotal>>20, namespace, runquota.Reserved>>20)
+	}
 	return fmt.Sprintf("the active runs of namespace %s take as much of the agent's memory as those of one namespace may, %d MiB; it begins once enough of them have ended", namespace, runquota.Max>>20)
 }
 

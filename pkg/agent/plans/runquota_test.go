@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/runquota"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -62,6 +64,32 @@ func TestARunWaitsForRoomBesideThoseOfItsNamespace(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestARunWaitsForRoomBesideThoseOfAllNamespaces(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", overlapping)
+		w.begins()
+		w.after(2 * time.Second)
+		others := types.NamespacedName{Namespace: "other", Name: "others"}
+		w.agent.Stores.Runs.Quota.Set(others, runquota.MaxTotal)
+		w.says("nightly", annotations.Trigger, "first")
+		if got := w.begun("nightly"); got != "nightly" {
+			t.Fatalf("what is reserved for a namespace is not given to it: %q", w.said("nightly", annotations.StatusMessage))
+		}
+		w.used(runquota.Reserved)
+		w.says("nightly", annotations.Trigger, "second")
+		w.after(10 * time.Second)
+		const full = "the trigger waits: the active runs of all namespaces take as much of the agent's memory as they may together, 64 MiB, and those of namespace shop 1 MiB or more; it begins once enough of them have ended"
+		if got := w.said("nightly", annotations.StatusMessage); !strings.HasSuffix(got, full) || len(w.runs("nightly")) != 1 {
+			t.Errorf("it says %q, runs %q", got, w.runs("nightly"))
+		}
+		w.agent.Stores.Runs.Quota.Remove(others)
+		w.after(2 * time.Second)
+		if len(w.runs("nightly")) != 2 {
+			t.Errorf("the plan waits although there is room: %q", w.said("nightly", annotations.StatusMessage))
+		}
+	})
 }
 
 // begun are those of the plans that have a run.

@@ -9,17 +9,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Max is how many bytes the active runs of a namespace may take when another one is to begin (a
-// guess): a hundred runs of plans of 240 KB, or thousands of small ones. Four namespaces at this bound
-// leave the agent, which has 256 MiB, more than half of them.
-const Max = 24 << 20
+// What active runs may take when another one is to begin, in bytes (guesses).
+const (
+	// Max bounds those of a namespace: a hundred runs of plans of 240 KB, or thousands of small ones.
+	Max = 24 << 20
+	// MaxTotal bounds those of all namespaces together, and leaves the agent, which has 256 MiB, as much for its caches and more.
+	MaxTotal = 64 << 20
+	// Reserved is what those of a namespace may take however much the others take: four large runs, or
+	// hundreds of small ones.
+	Reserved = 1 << 20
+)
 
 // Quota is what the active runs of each namespace take, and the claims whose runs are still to be
 // created. The plans of a namespace that wait come in turn.
 type Quota struct {
 	mu     sync.Mutex
 	usages map[string]*usage // by namespace
+	total  int               // bytes of all
 	wake   func(plan types.NamespacedName)
+}
+
+// Room is what a namespace may claim.
+type Room struct {
+	Runs    int
+	OfTotal bool // what all namespaces take bounds it, and not what this one takes
 }
 
 // usage is that of one namespace.
@@ -64,25 +77,43 @@ func (q *Quota) Forget(plan types.NamespacedName) {
 func (q *Quota) Used(namespace string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.used(namespace)
+}
+
+// used must be called with the lock held.
+func (q *Quota) used(namespace string) int {
 	if u := q.usages[namespace]; u != nil {
 		return u.bytes
 	}
 	return 0
 }
 
-// Left is how many runs of a size a namespace may claim: the last of them may pass the bound.
-func Left(used, size int) int {
-	if used >= Max {
+// Left is how many runs of a size a namespace may claim: the last of them may pass a bound.
+func (q *Quota) Left(namespace string, size int) Room {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.left(q.used(namespace), size)
+}
+
+// left must be called with the lock held.
+func (q *Quota) left(used, size int) Room {
+	own, total := below(Max, used, size), max(below(MaxTotal, q.total, size), below(Reserved, used, size))
+	return Room{Runs: min(own, total), OfTotal: total < own}
+}
+
+// below is how many of a size there may be until a bound is reached.
+func below(bound, used, size int) int {
+	if used >= bound {
 		return 0
 	}
-	return (Max-used-1)/size + 1
+	return (bound-used-1)/size + 1
 }
 
 // Claim counts runs that a plan is about to claim, unless others took the room for them meanwhile.
 // waits says that the plan would have claimed more: it is woken when there is room.
 func (q *Quota) Claim(plan types.NamespacedName, runs, size int, waits bool) (claimed bool) {
 	q.change(plan.Namespace, func(u *usage) {
-		if claimed = runs <= Left(u.bytes, size) || runs == 0; claimed {
+		if claimed = runs <= q.left(u.bytes, size).Runs || runs == 0; claimed {
 			u.put(u.claims, plan.Name, u.claims[plan.Name]+runs*size)
 			u.wait(plan.Name, waits)
 		}
@@ -96,21 +127,46 @@ func (q *Quota) Next(namespace string) { q.change(namespace, func(*usage) {}) }
 
 // change does something with the usage of a namespace, and wakes who waits, if there is room then.
 func (q *Quota) change(namespace string, do func(*usage)) {
+	for _, plan := range q.counted(namespace, do) {
+		q.wake(plan)
+	}
+}
+
+// counted does something with the usage of a namespace, and is who is to be woken: of each namespace that has
+// room now the plan that waits longest.
+func (q *Quota) counted(namespace string, do func(*usage)) (next []types.NamespacedName) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	u := q.usages[namespace]
 	if u == nil {
 		u = &usage{runs: map[string]int{}, claims: map[string]int{}}
 		q.usages[namespace] = u
 	}
+	was, wasFull := u.bytes, q.total >= MaxTotal
 	do(u)
-	next := u.next()
+	q.total += u.bytes - was
+	if wasFull && q.total < MaxTotal {
+		for other := range q.usages {
+			next = q.appendNext(next, other)
+		}
+	} else {
+		next = q.appendNext(next, namespace)
+	}
 	if len(u.runs)+len(u.claims)+len(u.waiting) == 0 {
 		delete(q.usages, namespace)
 	}
-	q.mu.Unlock()
-	if next != "" {
-		q.wake(types.NamespacedName{Namespace: namespace, Name: next})
+	return next
+}
+
+// appendNext takes out the plan of a namespace that waits longest, if there is room.
+func (q *Quota) appendNext(to []types.NamespacedName, namespace string) []types.NamespacedName {
+	u := q.usages[namespace]
+	if len(u.waiting) == 0 || q.left(u.bytes, 1).Runs == 0 {
+		return to
 	}
+	plan := u.waiting[0]
+	u.waiting = u.waiting[1:]
+	return append(to, types.NamespacedName{Namespace: namespace, Name: plan})
 }
 
 // put sets the bytes of one of those that are counted; zero takes it out.
@@ -130,13 +186,4 @@ func (u *usage) wait(plan string, waits bool) {
 	case !waits && at >= 0:
 		u.waiting = slices.Delete(u.waiting, at, at+1)
 	}
-}
-
-// next takes out the plan that waits longest, if there is room; empty: nobody is woken.
-func (u *usage) next() (plan string) {
-	if len(u.waiting) == 0 || u.bytes >= Max {
-		return ""
-	}
-	plan, u.waiting = u.waiting[0], u.waiting[1:]
-	return plan
 }

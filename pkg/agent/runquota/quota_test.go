@@ -17,20 +17,74 @@ func named(name string) types.NamespacedName {
 const mib = 1 << 20
 
 func TestHowManyRunsANamespaceMayStillClaim(t *testing.T) {
+	own, total := func(runs int) runquota.Room { return runquota.Room{Runs: runs} }, func(runs int) runquota.Room { return runquota.Room{Runs: runs, OfTotal: true} }
 	for _, c := range []struct {
-		name             string
-		used, size, left int
+		name               string
+		used, others, size int
+		left               runquota.Room
 	}{
-		{"with nothing used", 0, mib, 24},
-		{"with almost nothing left the last one passes the bound", runquota.Max - 1, mib, 1},
-		{"a part of a run left is a run", runquota.Max - mib - 1, mib, 2},
-		{"at the bound", runquota.Max, 1, 0},
-		{"beyond the bound", runquota.Max + mib, 1, 0},
-		{"a run larger than the bound has room where nothing is used", 0, 2 * runquota.Max, 1},
+		{"with nothing used", 0, 0, mib, own(24)},
+		{"with almost nothing left the last one passes the bound", runquota.Max - 1, 0, mib, own(1)},
+		{"a part of a run left is a run", runquota.Max - mib - 1, 0, mib, own(2)},
+		{"at the bound", runquota.Max, 0, 1, own(0)},
+		{"beyond the bound", runquota.Max + mib, 0, 1, own(0)},
+		{"a run larger than the bound has room where nothing is used", 0, 0, 2 * runquota.Max, own(1)},
+		{"as much as all others leave", 2 * mib, runquota.MaxTotal - 6*mib, mib, total(4)},
+		{"where all others leave as much as the own bound does", 22 * mib, runquota.MaxTotal - 24*mib, mib, own(2)},
+		{"what is reserved, with the others at the bound of all", 0, runquota.MaxTotal, mib / 4, total(4)},
+		{"what is left of the reserved", mib / 2, runquota.MaxTotal - mib/2, mib / 4, total(2)},
+		{"what is reserved, where all others leave less", mib / 2, runquota.MaxTotal - mib/2 - 1, mib / 4, total(2)},
+		{"with the reserved used", mib, runquota.MaxTotal - mib, 1, total(0)},
+		{"at both bounds", runquota.Max, runquota.MaxTotal - runquota.Max, 1, own(0)},
+		{"a run larger than what is reserved", 0, runquota.MaxTotal, 2 * mib, total(1)},
 	} {
-		if got := runquota.Left(c.used, c.size); got != c.left {
-			t.Errorf("%s: %d, want %d", c.name, got, c.left)
+		q := runquota.New()
+		q.Set(named("a"), c.used)
+		q.Set(types.NamespacedName{Namespace: "other", Name: "a"}, c.others)
+		if got := q.Left("shop", c.size); got != c.left {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.left)
 		}
+		if q.Claim(named("p"), c.left.Runs+1, c.size, false) || !q.Claim(named("p"), c.left.Runs, c.size, false) {
+			t.Errorf("%s: a plan may not claim what is left, or more", c.name)
+		}
+	}
+}
+
+// What waits for the bound of all is woken in every namespace once there is room again, one plan of each.
+func TestWhoWaitsForTheOthersIsWoken(t *testing.T) {
+	woken := map[string]int{}
+	q := runquota.New()
+	q.OnFree(func(plan types.NamespacedName) { woken[plan.String()]++ })
+	run := func(namespace string) types.NamespacedName {
+		return types.NamespacedName{Namespace: namespace, Name: "a"}
+	}
+	q.Set(run("large"), runquota.MaxTotal-4*mib)
+	q.Set(run("one"), 2*mib)
+	q.Set(run("two"), 2*mib)
+	q.Set(run("three"), mib/2)
+	for _, namespace := range []string{"one", "two"} {
+		for _, plan := range []string{"first", "second"} {
+			q.Claim(types.NamespacedName{Namespace: namespace, Name: plan}, 0, mib, true)
+		}
+	}
+	q.Claim(types.NamespacedName{Namespace: "large", Name: "p"}, 0, mib, true) // beyond its own bound
+	for _, c := range []struct {
+		large int
+		want  map[string]int
+	}{
+		{runquota.MaxTotal - 4*mib - mib/2, map[string]int{}},
+		{runquota.MaxTotal - 5*mib, map[string]int{"one/first": 1, "two/first": 1}},
+		{runquota.MaxTotal - 6*mib, map[string]int{}}, // who was woken passes it on by Next
+	} {
+		q.Set(run("large"), c.large)
+		if diff := cmp.Diff(c.want, woken); diff != "" {
+			t.Errorf("with %d MiB used by another: %s", c.large/mib, diff)
+		}
+		clear(woken)
+	}
+	q.Next("one")
+	if diff := cmp.Diff(map[string]int{"one/second": 1}, woken); diff != "" {
+		t.Error(diff)
 	}
 }
 
