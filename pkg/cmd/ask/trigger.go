@@ -224,7 +224,7 @@ func (o *triggerOptions) findGate(ctx context.Context, k *factory.Cluster, cm *c
 	s.Pauses = nil // they are shown already
 	v := s.Verdict(o.Now())
 	if why, is := unready(cm); is && why != v.Reason { // else a policy alone is not ready, by which a run outside of its window is not held
-		o.words.waits += fmt.Sprintf("plan %s is not ready, and the run waits until it is: %s; %s says what is in the way, %s checks all that it needs\n", cm.Name, instant.InText(why, s.Zone), o.Suggest().Why(cm.Name), o.Suggest().Doctor(cm.Name))
+		o.words.waits += fmt.Sprintf("plan %s is not ready, and the run waits until it is: %s; %s says what is in the way, %s checks all that it needs\n", cm.Name, o.AgentText(why, s.Zone), o.Suggest().Why(cm.Name), o.Suggest().Doctor(cm.Name))
 		return nil
 	}
 	if o.outsideWindow {

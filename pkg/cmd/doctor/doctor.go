@@ -255,7 +255,7 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 		}
 		warns := slices.Contains([]string{agentconfig.NodesForbidden, agentconfig.ClockDoubt, agentconfig.DryRun, "MaxUnavailableIsZero", "NoParallelOperations", "MachineConfigPoolsNotPaused"}, c.Type) // all others are good when they are True
 		if (c.Status == metav1.ConditionTrue) == warns {
-			o.amiss(fmt.Sprintf("the agent says %s=%s: %s", c.Type, c.Status, instant.InText(c.Message, o.Zone)), "see docs/operations.md")
+			o.amiss(fmt.Sprintf("the agent says %s=%s: %s", c.Type, c.Status, o.AgentText(c.Message, o.Zone)), "see docs/operations.md")
 		}
 	}
 	if fault != "" {
@@ -368,7 +368,7 @@ func (o *options) standing(agent factory.AgentState, cm *corev1.ConfigMap) (unre
 		switch { // why sends people here for both
 		case c.Status != metav1.ConditionFalse:
 		case c.Type == "Valid":
-			o.amiss("the plan is not valid: "+instant.InText(c.Message, o.Zone), "fix it; "+o.Suggest().Describe(cm.Name)+" tells all")
+			o.amiss("the plan is not valid: "+o.AgentText(c.Message, o.Zone), "fix it; "+o.Suggest().Describe(cm.Name)+" tells all")
 			return ""
 		case c.Type == "Ready":
 			return c.Message
@@ -384,5 +384,5 @@ func (o *options) unready(why string, told []string) {
 		return
 	}
 	o.check = "plan"
-	o.amiss("the plan is not ready: "+instant.InText(why, o.Zone), "it goes on by itself once that is mended")
+	o.amiss("the plan is not ready: "+o.AgentText(why, o.Zone), "it goes on by itself once that is mended")
 }

@@ -177,7 +177,7 @@ func (o *options) targets(cm *corev1.ConfigMap, spec hibernate.Spec) (bad map[st
 		seen[name] = true
 		text := fmt.Sprintf("target %s is %s", name, t.State)
 		if t.Message != "" {
-			text += ": " + instant.InText(t.Message, o.Zone)
+			text += ": " + o.AgentText(t.Message, o.Zone)
 		}
 		switch {
 		case t.State == hibernate.Failed || t.State == hibernate.Aborted:

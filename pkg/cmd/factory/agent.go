@@ -156,7 +156,7 @@ func (c *Factory) readHeartbeat(ctx context.Context, k *Cluster, cm *corev1.Conf
 	}
 	s.Heartbeat = at
 	// While the API server did not answer, no agent could write a heartbeat.
-	if age := now.Sub(at); min(age, k.answering()) > staleAfter {
+	if age := now.Sub(at); min(age, k.server().Answering()) > staleAfter {
 		s.Missing = c.silence(ctx, k, s, age)
 	} else if s.Watches = cm.Data[annotations.HeartbeatWatches]; s.Watches != "" {
 		s.Widened = c.Suggest().InstallWith(s.Namespace, "--single-namespace=false")
@@ -239,7 +239,7 @@ func (a *AgentLiveness) look(ctx context.Context) AgentState {
 		return s
 	}
 	s, err := a.c.Agent(ctx, a.k)
-	if err == nil && s.Missing == "" && a.k.answering() > staleAfter && a.signs.gone(ctx, a.k, s, now) {
+	if err == nil && s.Missing == "" && a.k.server().Answering() > staleAfter && a.signs.gone(ctx, a.k, s, now) {
 		s.Missing = a.c.silence(ctx, a.k, s, now.Add(a.k.Skew()).Sub(s.Heartbeat))
 	}
 	switch beat := s.Heartbeat.Add(view.HeldFor + time.Second - a.k.Skew()); {
@@ -275,7 +275,7 @@ const outageAfter = 3 * time.Second
 
 // WarnOfOutage warns on standard error of the beginning and the end of an outage, and says whether one goes on.
 func (a *AgentLiveness) WarnOfOutage() bool {
-	since, why := a.k.outage()
+	since, why := a.k.server().Outage()
 	switch {
 	case why == nil && a.warned:
 		a.warned = false
@@ -291,7 +291,7 @@ func (a *AgentLiveness) WarnOfOutage() bool {
 // that. Check reports its silence once that is certain.
 func (a *AgentLiveness) IsLate(ctx context.Context) bool {
 	s, err := a.c.Agent(ctx, a.k)
-	return err == nil && !s.Heartbeat.IsZero() && min(a.c.Now().Add(a.k.Skew()).Sub(s.Heartbeat), a.k.answering()) > staleAfter/2
+	return err == nil && !s.Heartbeat.IsZero() && min(a.c.Now().Add(a.k.Skew()).Sub(s.Heartbeat), a.k.server().Answering()) > staleAfter/2
 }
 
 // WarnSilent warns of an agent that has become silent, shows itself in no way that counts, or does nothing

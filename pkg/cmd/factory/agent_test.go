@@ -24,6 +24,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/serverstate"
 )
 
 // What ails an agent that never ran is said also where it is installed in another namespace.
@@ -148,8 +149,8 @@ func TestAnAgentIsNotSilentWhileNobodyCouldWrite(t *testing.T) {
 	for name, alive := range map[string]bool{"the agent lives": true, "the agent died meanwhile": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				begun, clock := time.Now(), &serverClock{}
-				server := clock.RoundTripper(roundTrip(func(*http.Request) (*http.Response, error) {
+				begun, clock := time.Now(), &serverstate.State{}
+				server := clock.RoundTripper(serverstate.RoundTripFunc(func(*http.Request) (*http.Response, error) {
 					if at := time.Since(begun); at >= 20*time.Second && at < time.Minute {
 						return nil, errors.New("connection refused")
 					}
@@ -191,8 +192,8 @@ func TestAnAgentIsNotSilentWhileNobodyCouldWrite(t *testing.T) {
 // A request that is lost is no outage; one of ten seconds is told once, and its end too.
 func TestWhoWaitsIsToldThatTheAPIServerDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		begun, clock := time.Now(), &serverClock{}
-		server := clock.RoundTripper(roundTrip(func(*http.Request) (*http.Response, error) {
+		begun, clock := time.Now(), &serverstate.State{}
+		server := clock.RoundTripper(serverstate.RoundTripFunc(func(*http.Request) (*http.Response, error) {
 			switch second := int(time.Since(begun) / time.Second); {
 			case second == 2:
 				return nil, errors.New("connection reset by peer")

@@ -1,12 +1,8 @@
 package factory
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"math"
-	"net/http"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -18,6 +14,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/serverstate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
@@ -26,7 +23,7 @@ type Cluster struct {
 	Kube      kube.Basic
 	Metadata  metadata.Interface // reads metadata only
 	Namespace string
-	clock     *serverClock // nil: its clock is taken to be ours
+	clock     *serverstate.State // nil: nothing is known, as of clients that were given
 	suggest   remedy.Commands
 	actors    *actorsOf
 	Warn      func(string)    // prints a warning; nil: nobody listens
@@ -82,112 +79,14 @@ func (k *Cluster) Names(ctx context.Context, resource, namespace, selector strin
 	return out, nil
 }
 
-// serverClock is the difference between the API server's clock and ours, by its answers, and
-// whether and since when it answers.
-type serverClock struct {
-	ahead atomic.Int64
-
-	mu      sync.Mutex // guards what follows
-	reached bool       // it has answered once
-	down    time.Time  // since when it does not answer, by our clock; zero: it answers
-	why     error
-	back    time.Time // when it answered again; zero: it always has
-}
-
-// RoundTripper notes the time of each answer.
-func (s *serverClock) RoundTripper(next http.RoundTripper) http.RoundTripper {
-	return roundTrip(func(r *http.Request) (*http.Response, error) {
-		answer, err := next.RoundTrip(r)
-		if err != nil {
-			if r.Context().Err() == nil { // nobody cancelled it
-				s.failed(err)
-			}
-			return answer, err
-		}
-		s.answered(answer.StatusCode)
-		if at, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
-			s.ahead.Store(int64(time.Until(at)))
-		}
-		return answer, nil
-	})
-}
-
-func (s *serverClock) failed(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.why = err; s.down.IsZero() {
-		s.down = time.Now()
-	}
-}
-
-// answered notes an answer. That of a proxy without an API server behind it does not count.
-func (s *serverClock) answered(status int) {
-	switch status {
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		s.failed(errors.New(http.StatusText(status)))
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reached = true
-	if !s.down.IsZero() {
-		s.down, s.back = time.Time{}, time.Now()
-	}
-}
+// server is what is known of how the API server answers; nothing where clients were given.
+func (k *Cluster) server() *serverstate.State { return cmp.Or(k.clock, &serverstate.State{}) }
 
 // Reached says whether the API server has answered this command once, whatever it does now.
-func (k *Cluster) Reached() bool {
-	if k.clock == nil {
-		return false
-	}
-	k.clock.mu.Lock()
-	defer k.clock.mu.Unlock()
-	return k.clock.reached
-}
+func (k *Cluster) Reached() bool { return k.server().Reached() }
 
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// Skew is how far the API server's clock is ahead of ours. Less than two seconds count as zero: it
-// reports whole seconds.
-func (k *Cluster) Skew() time.Duration {
-	if k.clock == nil {
-		return 0
-	}
-	ahead := time.Duration(k.clock.ahead.Load())
-	if ahead.Abs() < 2*time.Second {
-		return 0
-	}
-	return ahead
-}
-
-// answering is for how long the API server has been answering since its last outage; the longest
-// time if there was none.
-func (k *Cluster) answering() time.Duration {
-	if k.clock == nil {
-		return math.MaxInt64
-	}
-	k.clock.mu.Lock()
-	defer k.clock.mu.Unlock()
-	if k.clock.back.IsZero() {
-		return math.MaxInt64
-	}
-	return time.Since(k.clock.back)
-}
-
-// outage is since when the API server does not answer, and why; nil: it answers.
-func (k *Cluster) outage() (time.Time, error) {
-	if k.clock == nil {
-		return time.Time{}, nil
-	}
-	k.clock.mu.Lock()
-	defer k.clock.mu.Unlock()
-	if k.clock.down.IsZero() {
-		return time.Time{}, nil
-	}
-	return k.clock.down, k.clock.why
-}
+// Skew is how far the API server's clock is ahead of ours.
+func (k *Cluster) Skew() time.Duration { return k.server().Skew() }
 
 // ConfigMaps is the client for a namespace, or for all where it is empty.
 func (k *Cluster) ConfigMaps(namespace string) typedcorev1.ConfigMapInterface {

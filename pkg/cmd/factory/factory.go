@@ -20,7 +20,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/serverstate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
@@ -56,6 +58,11 @@ type Screen struct{ In, Out *os.File }
 // Suggest are the commands that messages suggest.
 func (e Env) Suggest() remedy.Commands {
 	return remedy.Commands{Name: e.Name, Namespace: e.Elsewhere, ClusterFlags: e.ClusterFlags}
+}
+
+// AgentText is a message of the agent with its instants in a zone, and its commands for the cluster of this one.
+func (e Env) AgentText(message, zone string) string {
+	return remedy.AgentText(e.Suggest(), instant.InText(message, zone))
 }
 
 // Factory is what all commands share.
@@ -119,7 +126,7 @@ func (c *Factory) Connect() (*Cluster, error) {
 		return nil, err
 	}
 	config.WarningHandler = rest.NewWarningWriter(c.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
-	clock := &serverClock{}
+	clock := &serverstate.State{}
 	config.Wrap(clock.RoundTripper)
 	clients, err := kube.NewBasic(config)
 	if err != nil {

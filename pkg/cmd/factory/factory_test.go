@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/serverstate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
@@ -222,11 +224,11 @@ func TestAHeartbeatIsReadByTheClockOfTheAPIServer(t *testing.T) {
 	cm.Namespace, cm.Data = annotations.DefaultNamespace, map[string]string{"heartbeat": saturday().Add(-10 * time.Minute).Format(time.RFC3339)}
 	for ahead, code := range map[time.Duration]int{0: exit.CodeNoAgent, -10 * time.Minute: exit.CodeDone, 10 * time.Minute: exit.CodeNoAgent, -15 * time.Minute: exit.CodeNoAgent} {
 		k := clusterOf(cm)
-		k.clock = &serverClock{}
-		answers := k.clock.RoundTripper(roundTrip(func(*http.Request) (*http.Response, error) {
+		k.clock = &serverstate.State{}
+		answers := k.clock.RoundTripper(serverstate.RoundTripFunc(func(*http.Request) (*http.Response, error) {
 			return &http.Response{Header: http.Header{"Date": {time.Now().Add(ahead).UTC().Format(http.TimeFormat)}}}, nil
 		}))
-		if _, err := answers.RoundTrip(&http.Request{}); err != nil { //nolint:bodyclose // there is none
+		if _, err := answers.RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil)); err != nil { //nolint:bodyclose // there is none
 			t.Fatal(err)
 		}
 		f := &Factory{Env: Env{Name: "kubectl maint", Now: saturday}}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/serverstate"
 )
 
 // answerWithin is how long an API server may take to begin an answer. It ends requests itself after
@@ -36,7 +38,7 @@ func (c *Factory) endUnanswered(config *rest.Config) *rest.Config {
 }
 
 func limited(next http.RoundTripper, within time.Duration) http.RoundTripper {
-	return roundTrip(func(r *http.Request) (*http.Response, error) {
+	return serverstate.RoundTripFunc(func(r *http.Request) (*http.Response, error) {
 		if r.URL.Query().Get("follow") == "true" { // a log begins when something is printed
 			return next.RoundTrip(r)
 		}

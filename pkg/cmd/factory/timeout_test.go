@@ -13,16 +13,18 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/serverstate"
 )
 
 // Without a --request-timeout a request that nobody answers ends a little after the API server
 // would have ended it; what has begun to be answered, and a log that is followed, goes on.
 func TestARequestThatNobodyAnswersEnds(t *testing.T) {
-	silent := roundTrip(func(r *http.Request) (*http.Response, error) {
+	silent := serverstate.RoundTripFunc(func(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	})
-	slow := roundTrip(func(r *http.Request) (*http.Response, error) { // its body comes two minutes later
+	slow := serverstate.RoundTripFunc(func(r *http.Request) (*http.Response, error) { // its body comes two minutes later
 		text, late := io.Pipe()
 		go func() {
 			select {

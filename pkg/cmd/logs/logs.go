@@ -205,7 +205,7 @@ func (t *logPrinter) told(message string) string {
 	if t.out.entries != nil {
 		return message
 	}
-	return t.words.InstantsInZone(message)
+	return t.words.AgentText(message)
 }
 
 // meant says whether a step was asked for.

@@ -207,7 +207,7 @@ func (o *describeOptions) recent(name string, l *ledger.Ledger, v print.Printer)
 }
 
 func entryLine(e ledger.Entry, v print.Printer) string {
-	return strings.TrimRight(fmt.Sprintf("  %s  %s  %s  %s  %s", print.EntryWhen(e, v.Zone), v.Phase(string(e.Result))+print.DryMark(e), e.Reason, e.Run, v.InstantsInZone(print.EntryEnd(e))), " ")
+	return strings.TrimRight(fmt.Sprintf("  %s  %s  %s  %s  %s", print.EntryWhen(e, v.Zone), v.Phase(string(e.Result))+print.DryMark(e), e.Reason, e.Run, v.AgentText(print.EntryEnd(e))), " ")
 }
 
 // eventsOf are the newest Events of an object.
@@ -234,7 +234,7 @@ func eventLines(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, v
 	}
 	lines := []string{"", "Events:"}
 	for _, e := range events {
-		lines = append(lines, fmt.Sprintf("  %s ago  %s  %s: %s", instant.Approximate(v.Now.Sub(eventAt(e))), e.Type, e.Reason, v.InstantsInZone(e.Message)))
+		lines = append(lines, fmt.Sprintf("  %s ago  %s  %s: %s", instant.Approximate(v.Now.Sub(eventAt(e))), e.Type, e.Reason, v.AgentText(e.Message)))
 	}
 	return lines
 }

@@ -312,7 +312,7 @@ func (o *listOptions) runRow(ctx context.Context, k *factory.Cluster, cm *corev1
 			took = instant.Approximate(j.FinishedAt.Sub(*j.StartedAt))
 		}
 	}
-	return []string{cm.Name, r.Run.Plan, phase, r.Run.Request.AskedBy(), started, took, o.age(cm), instant.InText(j.Message, o.Zone)}
+	return []string{cm.Name, r.Run.Plan, phase, r.Run.Request.AskedBy(), started, took, o.age(cm), o.AgentText(j.Message, o.Zone)}
 }
 
 func conditionOf(cm *corev1.ConfigMap, kind string) string {
@@ -329,7 +329,7 @@ func (o *listOptions) message(cm *corev1.ConfigMap, faults document.Faults) stri
 	if len(faults) > 0 {
 		return faults[0].String() + view.AndMore(len(faults)-1)
 	}
-	return instant.InText(cm.Annotations[annotations.StatusMessage], o.Zone)
+	return o.AgentText(cm.Annotations[annotations.StatusMessage], o.Zone)
 }
 
 // requests are the requested nodes, a row for each request.
@@ -375,7 +375,7 @@ func (o *listOptions) listRow(cm *corev1.ConfigMap) []string {
 	phase, message := p.Phase()
 	zone := view.PlanZone(p.Spec, o.Zone)
 	message = joined(message, p.OnlyDry())
-	return []string{cm.Name, "Plan", phase, o.coming(p.Published(annotations.StatusNextRun), zone), clock(p.Published(annotations.StatusLastRun), zone), p.Published(annotations.StatusLastResult), o.age(cm), p.Spec.TargetSaid(), instant.InText(message, zone)}
+	return []string{cm.Name, "Plan", phase, o.coming(p.Published(annotations.StatusNextRun), zone), clock(p.Published(annotations.StatusLastRun), zone), p.Published(annotations.StatusLastResult), o.age(cm), p.Spec.TargetSaid(), o.AgentText(message, zone)}
 }
 
 // sleeperRow shows when a HibernatePlan wakes or falls asleep next, and since when it sleeps.
@@ -386,5 +386,5 @@ func (o *listOptions) sleeperRow(s view.Sleeper) []string {
 		targets = append(targets, t.Name)
 	}
 	next := instant.UTC(cmp.Or(s.WakesAt(o.Now()), s.FallsAsleepAt(o.Now())))
-	return []string{s.Name, "HibernatePlan", phase, o.coming(next, s.Zone()), clock(s.Published(annotations.StatusAsleep), s.Zone()), "", o.age(s.Object), strings.Join(targets, ","), joined(instant.InText(message, s.Zone()), s.OnlyDry())}
+	return []string{s.Name, "HibernatePlan", phase, o.coming(next, s.Zone()), clock(s.Published(annotations.StatusAsleep), s.Zone()), "", o.age(s.Object), strings.Join(targets, ","), joined(o.AgentText(message, s.Zone()), s.OnlyDry())}
 }

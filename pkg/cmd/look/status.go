@@ -469,7 +469,7 @@ func shortMessage(v print.Printer, p view.Plan) string {
 	for _, s := range v.Skips(p) {
 		skips = append(skips, "skips "+strings.Join(strings.Fields(s), " "))
 	}
-	parts := []string{v.InstantsInZone(message), strings.Join(skips, "; "), p.OnlyDry()}
+	parts := []string{v.AgentText(message), strings.Join(skips, "; "), p.OnlyDry()}
 	if p.Decision.Status.Next == nil {
 		slices.Reverse(parts)
 	}
@@ -506,7 +506,7 @@ func (o *statusOptions) sleeperTable(sleepers []view.Sleeper, below bool) []view
 		v := o.newPrinter(s.Zone())
 		phase, message := s.Phase()
 		about = append(about, view.SleeperResource(s))
-		rows = append(rows, []string{s.Namespace, s.Name, phase, v.ShortSince(s), v.ShortSleep(s), joined(v.InstantsInZone(message), s.OnlyDry())})
+		rows = append(rows, []string{s.Namespace, s.Name, phase, v.ShortSince(s), v.ShortSleep(s), joined(v.AgentText(message), s.OnlyDry())})
 	}
 	lines := o.table([]string{"NAMESPACE", "HIBERNATEPLAN", "PHASE", "ASLEEP", "NEXT", "MESSAGE"}, rows, about, "ASLEEP", "NEXT")
 	if below && len(lines) > 0 {

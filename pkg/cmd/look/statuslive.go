@@ -139,13 +139,13 @@ func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show fun
 	if show != nil { // lines are written only after a change, and then everything is current
 		k = w.Reader(k, k.Whole(o.everywhere).Namespace, watched()...)
 	}
-	screen := watch.Screen{Env: o.Env, Live: show, Fit: true}
+	screen, timeout := watch.Screen{Env: o.Env, Live: show, Fit: true}, watch.AnswerTimeout{}
 	for {
 		begun := time.Now()
-		lines, said, err := o.look(ctx, k, show != nil)
+		lines, said, err := o.look(ctx, k, show != nil, &timeout)
 		switch {
 		case ctx.Err() != nil:
-		case err != nil && screen.Empty():
+		case err != nil && screen.Empty() && !watch.Unanswered(err):
 			return err
 		case err != nil && k.Broken != nil:
 			k.Broken(err)
@@ -156,26 +156,25 @@ func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show fun
 			o.failed(nil)
 			screen.ShowOf(lines, said)
 		}
-		if !o.pause(ctx, w, &screen, time.Since(begun)) {
+		took := time.Since(begun)
+		if err != nil { // that says nothing of how long pictures take
+			took = 0
+		}
+		if !o.pause(ctx, w, &screen, took) {
 			return &exit.Error{Code: exit.CodeInterrupted}
 		}
 	}
 }
 
-// lookWithin is how long a server may take to answer before the screen says so (a guess).
-const lookWithin = 10 * time.Second
-
 // look makes the present picture. A silent server is reported on the screen, and not waited for.
-func (o *statusOptions) look(ctx context.Context, k *factory.Cluster, drawn bool) ([]view.Line, []print.Update, error) {
+func (o *statusOptions) look(ctx context.Context, k *factory.Cluster, drawn bool, timeout *watch.AnswerTimeout) (lines []view.Line, said []print.Update, err error) {
 	if !drawn {
 		return o.picture(ctx, k)
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookWithin)
-	defer cancel()
-	lines, said, err := o.picture(ctx, k)
-	if err == nil {
-		err = ctx.Err() // its errors may be incomplete
-	}
+	err = timeout.Within(ctx, func(ctx context.Context) error {
+		lines, said, err = o.picture(ctx, k)
+		return err
+	})
 	return lines, said, err
 }
 
@@ -185,7 +184,7 @@ func (o *statusOptions) look(ctx context.Context, k *factory.Cluster, drawn bool
 func (o *statusOptions) pause(ctx context.Context, w *watch.Cache, screen *watch.Screen, took time.Duration) bool {
 	drawn, again := screen.Live != nil, o.retry()
 	if drawn || o.OutTerminal {
-		tick := time.NewTimer(max(time.Second, 10*took))
+		tick := time.NewTimer(min(max(time.Second, 10*took), mostAge))
 		defer tick.Stop()
 		again = tick.C
 	}
@@ -196,8 +195,11 @@ func (o *statusOptions) pause(ctx context.Context, w *watch.Cache, screen *watch
 	case !drawn:
 		return took <= slowRead || gathered(ctx, took)
 	}
-	return gathered(ctx, max(100*time.Millisecond, 4*took))
+	return gathered(ctx, min(max(100*time.Millisecond, 4*took), mostGathered))
 }
+
+// How old a picture gets where reading takes long, without and with changes (guesses).
+const mostAge, mostGathered = 30 * time.Second, 5 * time.Second
 
 // slowRead is from when on reads are not made back to back (a guess: that of some hundred plans is
 // faster).

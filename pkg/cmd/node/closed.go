@@ -40,7 +40,7 @@ func (o *drainOptions) sayClosed(ctx context.Context, k *factory.Cluster, target
 		if len(c.names) > 1 {
 			waits = "wait"
 		}
-		fmt.Fprintf(o.ErrOut, "%s %s until change is permitted there%s (%s); %s shows what would help\n", view.NodeWords(c.names), waits, opens, v.InstantsInZone(c.gate.Reason), o.Suggest().Why("node/"+c.names[0]))
+		fmt.Fprintf(o.ErrOut, "%s %s until change is permitted there%s (%s); %s shows what would help\n", view.NodeWords(c.names), waits, opens, v.AgentText(c.gate.Reason), o.Suggest().Why("node/"+c.names[0]))
 	}
 }
 

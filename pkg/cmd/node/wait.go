@@ -167,7 +167,7 @@ func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]str
 	for _, p := range settled {
 		said = append(said, print.Update{Of: name + "/" + p.Of, Text: fmt.Sprintf("pod %s on %s: %s", p.Of, name, p.Text)})
 	}
-	said = append(said, print.Update{Of: name, Text: "node " + name + ": " + w.view.InstantsInZone(view.FlagWords(view.RequestWords(a)))})
+	said = append(said, print.Update{Of: name, Text: "node " + name + ": " + w.view.AgentText(view.FlagWords(view.RequestWords(a)))})
 	for i, p := range states {
 		if i == mostPods {
 			picture = append(picture, fmt.Sprintf("  and %d more", len(states)-i))
@@ -202,8 +202,9 @@ func (w *nodeWait) warn() {
 			pending = append(pending, name)
 		}
 		switch text, blocked := view.BlockedForGood(*a.Status); {
+		case w.screen.Live != nil: // it shows that, and no longer once it has passed
 		case blocked && view.PassesBlock(*a):
-			w.warnOnce(name+text, fmt.Sprintf("node/%s: its drain is blocked: %s; it %s", name, view.FlagWords(text), w.view.InstantsInZone(a.Request.Drain.Ending(a.Status.Since, w.env.Now()))))
+			w.warnOnce(name+text, fmt.Sprintf("node/%s: its drain is blocked: %s; it %s", name, view.FlagWords(text), w.view.AgentText(a.Request.Drain.Ending(a.Status.Since, w.env.Now()))))
 		case blocked && (w.env.OutTerminal || !strings.Contains(a.Status.Reason, text)): // else its line says so in full
 			w.warnOnce(name+text, fmt.Sprintf("node/%s is blocked until somebody changes something: %s", name, view.FlagWords(text)))
 		}

@@ -64,10 +64,10 @@ func (v Printer) PolicyNeeds(about string, p policy.State, notReady, gates strin
 	of := "policy/" + p.Name
 	var out []Need
 	if notReady != "" {
-		out = append(out, Need{About: about, What: "is not ready, so that nothing begins that waits for it: " + v.InstantsInZone(notReady), Remedy: v.Suggest().Why(of)})
+		out = append(out, Need{About: about, What: "is not ready, so that nothing begins that waits for it: " + v.AgentText(notReady), Remedy: v.Suggest().Why(of)})
 	}
 	if gates != "" {
-		out = append(out, Need{About: about, What: "has gates that do not hold, so objects that they should close may be open: " + v.InstantsInZone(gates), Remedy: v.Suggest().Why(of)})
+		out = append(out, Need{About: about, What: "has gates that do not hold, so objects that they should close may be open: " + v.AgentText(gates), Remedy: v.Suggest().Why(of)})
 	}
 	return append(out, v.held(about, intent.Intent{Pause: p.Pause, Stanza: p.Stanza}, v.Suggest().Resume(of), v.Suggest().Unfreeze(of))...)
 }

@@ -50,9 +50,9 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	if len(p.Faults) > 0 {
 		add("is invalid, so it starts nothing: "+p.Faults[0].String()+view.AndMore(len(p.Faults)-1), v.Suggest().Describe(name))
 	} else if why, is := view.FindCondition(current, "Valid", metav1.ConditionFalse); is {
-		add("is not Valid: "+v.InstantsInZone(why), v.Suggest().Describe(name))
+		add("is not Valid: "+v.AgentText(why), v.Suggest().Describe(name))
 	} else if why, is := view.FindCondition(current, "Ready", metav1.ConditionFalse); is {
-		add("is not Ready: "+v.InstantsInZone(why), v.Suggest().Doctor(name))
+		add("is not Ready: "+v.AgentText(why), v.Suggest().Doctor(name))
 	}
 	if p.Deleting {
 		add("can begin no run: "+view.NamespaceGoes, v.Suggest().DescribeNamespace(p.Object.Namespace))
@@ -71,7 +71,7 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 		add("annotation "+f.String(), remedy)
 	}
 	if why, is := view.FindCondition(current, "TriggerLabelReturns", metav1.ConditionTrue); is {
-		add("does not run by its label: "+v.InstantsInZone(why), v.Suggest().Describe(name))
+		add("does not run by its label: "+v.AgentText(why), v.Suggest().Describe(name))
 	}
 	for _, r := range p.ResponsiveRuns() {
 		for _, n := range v.RunNeeds(r) {
@@ -79,17 +79,17 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 		}
 	}
 	if why, is := view.FindCondition(all, "RunStuck", metav1.ConditionTrue); is {
-		add(v.InstantsInZone(why), cmp.Or(remedy.CommandIn(why), v.Suggest().Why(name)))
+		add(v.AgentText(why), cmp.Or(remedy.CommandIn(why), v.Suggest().Why(name)))
 	}
 	if refused := p.Decision.Status.Refused; refused != "" {
-		add(v.InstantsInZone(refused), v.Suggest().Why(name))
+		add(v.AgentText(refused), v.Suggest().Why(name))
 	}
 	if failed, said := v.Failed(p); failed != "" && !retried(p) {
 		out = append(out, Need{About: name, What: said, Remedy: v.Suggest().Describe(failed), Failed: true})
 	}
 	if p.Ledger != nil {
 		for _, left := range p.Ledger.Left {
-			add(v.InstantsInZone(left.Said()), v.Suggest().Resume(left.Run))
+			add(v.AgentText(left.Said()), v.Suggest().Resume(left.Run))
 		}
 	}
 	return append(out, v.held(name, p.Intent, v.Suggest().Resume(name), v.Suggest().Unfreeze(name))...)
@@ -118,7 +118,7 @@ func (v Printer) Failed(p view.Plan) (name, said string) {
 		name, said, since = failed.Run, "run "+failed.Run+" failed", "; no run has succeeded since"
 	}
 	if failed.Run == name {
-		said += view.Prefix(", in step ", failed.Step) + view.Colon(v.InstantsInZone(failed.Message)) + since
+		said += view.Prefix(", in step ", failed.Step) + view.Colon(v.AgentText(failed.Message)) + since
 	}
 	switch {
 	case failed.Count < 2:
@@ -152,13 +152,13 @@ func (v Printer) RunNeeds(r view.Run) []Need {
 	case j.Waiting == run.WaitApproval && r.AnswerTo("") != nil:
 		return nil
 	case j.Waiting == run.WaitApproval:
-		return []Need{{What: named + " " + v.InstantsInZone(view.ApprovalWords(r.Run, "", j.Message)), Remedy: v.Suggest().Answer(name)}}
+		return []Need{{What: named + " " + v.AgentText(view.ApprovalWords(r.Run, "", j.Message)), Remedy: v.Suggest().Answer(name)}}
 	}
 	var out []Need
 	if said := j.DriftMessage(); said != "" && j.End == nil && r.Said("resumed") == nil && r.Run.Spec.OnDrift != plan.DriftIgnore {
-		what := named + " is held: " + v.InstantsInZone(said)
+		what := named + " is held: " + v.AgentText(said)
 		if ends := v.EndsSuspend(r); ends != "" {
-			what = named + " begins no step after its suspend: " + v.InstantsInZone(said) + "; whoever resumes it accepts that, and " + ends
+			what = named + " begins no step after its suspend: " + v.AgentText(said) + "; whoever resumes it accepts that, and " + ends
 		}
 		out = append(out, Need{What: what, Remedy: v.Suggest().Resume(name)})
 	}
@@ -166,7 +166,7 @@ func (v Printer) RunNeeds(r view.Run) []Need {
 		switch {
 		case rec.Phase != run.StepRunning:
 		case rec.Type == plan.TypeApproval && rec.Approval == nil && r.AnswerTo(rec.Path) == nil:
-			out = append(out, Need{What: named + " asks in step " + rec.Path + ": " + v.InstantsInZone(view.ApprovalWords(r.Run, rec.Path, rec.Message)), Remedy: v.Suggest().Answer(name + "/" + rec.Path)})
+			out = append(out, Need{What: named + " asks in step " + rec.Path + ": " + v.AgentText(view.ApprovalWords(r.Run, rec.Path, rec.Message)), Remedy: v.Suggest().Answer(name + "/" + rec.Path)})
 		case rec.Type == "suspend" && rec.ResumeAt == nil && rec.Resumed == nil && r.Said("resumed") == nil:
 			out = append(out, Need{What: named + " is suspended in step " + rec.Path, Remedy: v.Suggest().Resume(name)})
 		}
@@ -176,7 +176,7 @@ func (v Printer) RunNeeds(r view.Run) []Need {
 	}
 	for _, rec := range j.Steps {
 		if rec.Waits != "" {
-			out = append(out, Need{What: named + ", step " + rec.Path + ", waits: " + v.InstantsInZone(rec.Waits), Remedy: v.Suggest().Doctor(r.Run.Plan)})
+			out = append(out, Need{What: named + ", step " + rec.Path + ", waits: " + v.AgentText(rec.Waits), Remedy: v.Suggest().Doctor(r.Run.Plan)})
 			break
 		}
 	}
@@ -190,7 +190,7 @@ func (v Printer) drainNeeds(r view.Run, rec run.Record) []Need {
 	add := func(t run.DrainTarget, remedy string) {
 		if t.Blocked && !t.Yielded && !t.Drained {
 			why := cmp.Or(t.Why, rec.Message)
-			out = append(out, Need{What: r.Named() + ", step " + rec.Path + ": the drain of node " + t.Name + " is blocked until somebody changes something" + view.Colon(v.InstantsInZone(why)), Remedy: remedy})
+			out = append(out, Need{What: r.Named() + ", step " + rec.Path + ": the drain of node " + t.Name + " is blocked until somebody changes something" + view.Colon(v.AgentText(why)), Remedy: remedy})
 		}
 	}
 	m := rec.Draining()
@@ -208,13 +208,13 @@ func (v Printer) SleeperNeeds(s view.Sleeper) []Need {
 	phase, message := s.Phase()
 	var out []Need
 	if hibernate.Phase(phase) == hibernate.InError || hibernate.Phase(phase) == hibernate.Invalid {
-		out = append(out, Need{About: s.Name, What: "is " + phase + view.Colon(v.InstantsInZone(message)), Remedy: v.Suggest().Describe(s.Name), Failed: hibernate.Phase(phase) == hibernate.InError})
+		out = append(out, Need{About: s.Name, What: "is " + phase + view.Colon(v.AgentText(message)), Remedy: v.Suggest().Describe(s.Name), Failed: hibernate.Phase(phase) == hibernate.InError})
 	}
 	for _, t := range s.Retried() {
-		out = append(out, Need{About: s.Name, What: view.RetriedWords(t) + view.Colon(v.InstantsInZone(t.Message)), Remedy: v.Suggest().Doctor(s.Name)})
+		out = append(out, Need{About: s.Name, What: view.RetriedWords(t) + view.Colon(v.AgentText(t.Message)), Remedy: v.Suggest().Doctor(s.Name)})
 	}
 	if why := s.NotReady(); why != "" {
-		out = append(out, Need{About: s.Name, What: "is not Ready: " + v.InstantsInZone(why), Remedy: v.Suggest().Doctor(s.Name)})
+		out = append(out, Need{About: s.Name, What: "is not Ready: " + v.AgentText(why), Remedy: v.Suggest().Doctor(s.Name)})
 	}
 	return append(out, v.held(s.Name, s.Intent, v.Suggest().Resume(s.Name), v.Suggest().Unfreeze(s.Name))...)
 }
@@ -226,7 +226,7 @@ func (v Printer) ClaimNeeds(claims []view.NodeClaim) []Need {
 		if (!c.Blocked || c.Passes) && (c.Elsewhere || c.Unseen || !slices.Contains([]string{"RequestorFailed", "Uncordoned", "Invalid", "Yielded", "Failed", "Cordoned"}, c.Phase)) {
 			continue
 		}
-		what := c.Phase + " for " + c.By + view.Colon(v.InstantsInZone(c.Reason))
+		what := c.Phase + " for " + c.By + view.Colon(v.AgentText(c.Reason))
 		if c.Phase == "Cordoned" {
 			what = "is left cordoned for " + c.By + ", and " + c.Reason
 		}

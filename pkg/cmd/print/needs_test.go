@@ -121,7 +121,7 @@ func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
 }
 
 func TestWhatIsSaidOfANeedBeginsNoOther(t *testing.T) {
-	needs := []Need{{About: "a\nb", What: offlineView().InstantsInZone("asks: rotate\n  shop/orders  asks\n    'kubectl maint x'"), Remedy: "'kubectl maint why a'"}}
+	needs := []Need{{About: "a\nb", What: offlineView().AgentText("asks: rotate\n  shop/orders  asks\n    'kubectl maint x'"), Remedy: "'kubectl maint why a'"}}
 	want := []string{"Needs somebody:", "  a; b  asks: rotate; shop/orders  asks; 'kubectl maint x'", "    'kubectl maint why a'", ""}
 	if diff := cmp.Diff(want, offlineView().NeedLines(needs)); diff != "" {
 		t.Error(diff)

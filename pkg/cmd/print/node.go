@@ -19,7 +19,7 @@ func (v Printer) ClaimCells(c view.NodeClaim) []string {
 	if !c.Since.IsZero() {
 		since = instant.Approximate(v.Now.Sub(c.Since))
 	}
-	return []string{c.Node, c.By, c.Phase, since, c.Left, v.InstantsInZone(c.Reason)}
+	return []string{c.Node, c.By, c.Phase, since, c.Left, v.AgentText(c.Reason)}
 }
 
 // NodeLines show a node: for whom it is cordoned and how it was before, its requests, when it may
@@ -146,7 +146,7 @@ func (v Printer) windowOf(s view.Subject) string {
 	if verdict.Until != nil {
 		word += " until " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(v.Now))
 	}
-	return word + " (" + v.InstantsInZone(verdict.Why()) + ")"
+	return word + " (" + v.AgentText(verdict.Why()) + ")"
 }
 
 // Asked is the state of a request, with its age.
@@ -154,5 +154,5 @@ func (v Printer) Asked(a *nodes.Asked) string {
 	if a == nil || a.Gone || a.Status == nil {
 		return v.Warn(view.RequestWords(a))
 	}
-	return fmt.Sprintf("%s %s%s", v.Phase(string(a.Status.Phase)), v.lasts(a.Status.Since), view.Colon(v.InstantsInZone(a.Status.Reason)))
+	return fmt.Sprintf("%s %s%s", v.Phase(string(a.Status.Phase)), v.lasts(a.Status.Since), view.Colon(v.AgentText(a.Status.Reason)))
 }

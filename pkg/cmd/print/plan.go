@@ -21,7 +21,7 @@ func (v Printer) PlanLines(p view.Plan, all bool) []string {
 	phase, message := p.Phase()
 	lines := v.Labelled(
 		"Plan", v.Bold(p.Object.Name)+" in namespace "+p.Object.Namespace+view.Prefix(": ", p.OnlyDry()),
-		"Phase", v.Phase(phase)+view.Colon(v.InstantsInZone(message)),
+		"Phase", v.Phase(phase)+view.Colon(v.AgentText(message)),
 		"Due", v.Due(p),
 		"Cannot run", strings.Join(p.CannotRun(), "\n"),
 		"Next", v.Next(p),
@@ -84,7 +84,7 @@ func (v Printer) Due(p view.Plan) string {
 	}
 	text := v.When(due.At) + ", waits"
 	if due.Why != "" {
-		text = trigger.Waits(v.When(due.At)+",", v.InstantsInZone(due.Why))
+		text = trigger.Waits(v.When(due.At)+",", v.AgentText(due.Why))
 	}
 	return text + "; it is Missed at " + v.Both(due.Missed)
 }
@@ -93,7 +93,7 @@ func (v Printer) Due(p view.Plan) string {
 func (v Printer) nextGate(p view.Plan) string {
 	if p.Decision.Status.NextGate != nil {
 		g := *p.Decision.Status.NextGate
-		g.Reason = v.InstantsInZone(g.Reason)
+		g.Reason = v.AgentText(g.Reason)
 		return ", " + g.Then(v.Both)
 	}
 	return ""
@@ -109,7 +109,7 @@ func (v Printer) last(p view.Plan) string {
 		text += ", started " + v.When(*l.StartedAt)
 	}
 	if said := p.Ledger.LastSaid(); said != "" {
-		text += "\n" + v.InstantsInZone(said) + "; see " + v.Suggest().Describe(l.Name)
+		text += "\n" + v.AgentText(said) + "; see " + v.Suggest().Describe(l.Name)
 	}
 	if l.SuccessAt != nil && l.Phase != run.Succeeded {
 		text += "\nlast success " + v.When(*l.SuccessAt)
@@ -178,7 +178,7 @@ func (v Printer) conditions(p view.Plan, all bool) []string {
 		}
 		text := fmt.Sprintf("%s=%s", c.Type, c.Status)
 		if c.Message != "" {
-			text += fmt.Sprintf(" (%s) %s", c.Reason, v.InstantsInZone(c.Message))
+			text += fmt.Sprintf(" (%s) %s", c.Reason, v.AgentText(c.Message))
 		}
 		if c.Type == "Mirrored" && c.Status == metav1.ConditionFalse { // what is missing is optional
 			text += "; runs go on without it: see " + v.Suggest().Doctor(p.Object.Name)
@@ -228,5 +228,5 @@ func (v Printer) gate(p view.Plan) string {
 	if w.Until != nil {
 		word += " until " + v.Both(*w.Until) + ", in " + instant.Approximate(w.Until.Sub(v.Now))
 	}
-	return word + " (" + v.InstantsInZone(w.Why()) + ")"
+	return word + " (" + v.AgentText(w.Why()) + ")"
 }

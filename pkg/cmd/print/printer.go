@@ -61,8 +61,10 @@ func (v Printer) lasts(since time.Time) string {
 	return "for " + instant.Approximate(v.Now.Sub(since))
 }
 
-// InstantsInZone is a message of the agent with its instants in the zone.
-func (v Printer) InstantsInZone(message string) string { return instant.InText(message, v.Zone) }
+// AgentText is a message of the agent with its instants in the zone, and its commands for the cluster of this one.
+func (v Printer) AgentText(message string) string {
+	return remedy.AgentText(v.Suggest(), instant.InText(message, v.Zone))
+}
 
 // soon is an instant, without the date where that is obvious.
 func (v Printer) soon(t time.Time) string {
@@ -70,8 +72,7 @@ func (v Printer) soon(t time.Time) string {
 	if t.Sub(v.Now) > 12*time.Hour {
 		return text
 	}
-	fields := strings.Fields(text)
-	return strings.Join(fields[2:], " ")
+	return strings.Join(strings.Fields(text)[2:], " ")
 }
 
 // Labelled are lines of "Name:  value", aligned, without empty values.

@@ -17,13 +17,13 @@ func (v Printer) RunHead(r view.Run) string {
 	p, phase := run.ProgressOf(j), v.Phase(string(j.Phase))+r.DryMark()
 	switch {
 	case j.Phase == run.Pending && (j.Waiting != "" || len(r.Answers) > 0):
-		return phase + ", " + v.InstantsInZone(cmp.Or(r.AnswersSaid(), waitingWords(j)))
+		return phase + ", " + v.AgentText(cmp.Or(r.AnswersSaid(), waitingWords(j)))
 	case j.Phase.Ended():
-		return phase + v.took(j) + view.Colon(v.InstantsInZone(j.Message)) + v.leftBehind(r)
+		return phase + v.took(j) + view.Colon(v.AgentText(j.Message)) + v.leftBehind(r)
 	case j.StartedAt != nil:
-		return fmt.Sprintf("%s %s, %d of %d steps done%s", phase, v.lasts(*j.StartedAt), p.Done, p.Total, view.Colon(v.InstantsInZone(cmp.Or(r.AnswersSaid(), v.ending(r)))))
+		return fmt.Sprintf("%s %s, %d of %d steps done%s", phase, v.lasts(*j.StartedAt), p.Done, p.Total, view.Colon(v.AgentText(cmp.Or(r.AnswersSaid(), v.ending(r)))))
 	}
-	return phase + view.Colon(v.InstantsInZone(j.Message))
+	return phase + view.Colon(v.AgentText(j.Message))
 }
 
 // leftBehind counts failed restores; the steps name each of them.
@@ -152,7 +152,7 @@ func (v Printer) stepDetail(r view.Run, s run.Record) string {
 	default:
 		parts = append(parts, how+view.Colon(s.RestoreMessage))
 	}
-	return v.InstantsInZone(strings.Join(parts, ": "))
+	return v.AgentText(strings.Join(parts, ": "))
 }
 
 // accepted is a drift that stands, or who let the run continue in spite of it.

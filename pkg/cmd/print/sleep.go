@@ -17,7 +17,7 @@ import (
 // SleepHead is the phase of a HibernatePlan, with the agent's message.
 func (v Printer) SleepHead(s view.Sleeper) string {
 	phase, message := s.Phase()
-	return v.Phase(phase) + view.Colon(v.InstantsInZone(message))
+	return v.Phase(phase) + view.Colon(v.AgentText(message))
 }
 
 // TargetLines are the targets of a HibernatePlan, a line each.
@@ -77,9 +77,9 @@ func (v Printer) SleepUpdates(s view.Sleeper) []Update {
 	of := s.Namespace + "/" + s.Name
 	var out []Update
 	for _, t := range s.Targets() {
-		out = append(out, Update{Of: of + "/" + t.Target, Text: fmt.Sprintf("%s: target %s: %s%s", s.Name, t.Target, t.State, view.Colon(v.InstantsInZone(targetMessage(t))))})
+		out = append(out, Update{Of: of + "/" + t.Target, Text: fmt.Sprintf("%s: target %s: %s%s", s.Name, t.Target, t.State, view.Colon(v.AgentText(targetMessage(t))))})
 	}
-	return append(out, Update{Of: of, Text: fmt.Sprintf("plan %s: %s%s", s.Name, phase, view.Colon(v.InstantsInZone(message)))})
+	return append(out, Update{Of: of, Text: fmt.Sprintf("plan %s: %s%s", s.Name, phase, view.Colon(v.AgentText(message)))})
 }
 
 // Then is what follows after the hold, or now if there is none.
@@ -96,7 +96,7 @@ func (v Printer) Then(s view.Sleeper) string {
 	}
 	want := s.Table.DesiredState(at, s.Overrides())
 	if why := s.ForbiddenAt(at); why != "" && want.Asleep {
-		return "it is to sleep by its schedule, but no sleep may begin: " + v.InstantsInZone(why)
+		return "it is to sleep by its schedule, but no sleep may begin: " + v.AgentText(why)
 	}
 	text := stays
 	if want.Asleep {

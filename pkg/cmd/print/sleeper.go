@@ -56,9 +56,9 @@ func (v Printer) sleepWhy(s view.Sleeper) string {
 	}
 	want := s.Table.DesiredState(v.Now, s.Overrides())
 	if want.Asleep {
-		return "to be asleep: " + v.InstantsInZone(s.WhyOf(want))
+		return "to be asleep: " + v.AgentText(s.WhyOf(want))
 	}
-	return "to be awake: " + v.InstantsInZone(s.WhyOf(want))
+	return "to be awake: " + v.AgentText(s.WhyOf(want))
 }
 
 func (v Printer) hold(s view.Sleeper) string {
@@ -71,7 +71,7 @@ func (v Printer) hold(s view.Sleeper) string {
 // sleepGate is what policies say about falling asleep, if that is relevant now.
 func (v Printer) sleepGate(s view.Sleeper) string {
 	if verdict, asked := s.Verdict(v.Now); asked && !verdict.Permitted {
-		text := "no sleep may begin: " + v.InstantsInZone(verdict.Why())
+		text := "no sleep may begin: " + v.AgentText(verdict.Why())
 		if verdict.Until != nil {
 			text += ", until " + v.When(*verdict.Until)
 		}

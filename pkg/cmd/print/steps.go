@@ -77,7 +77,7 @@ func (t *stepTree) steps(holder, prefix string, depth int) {
 func (t *stepTree) items(loop run.Record, depth int) {
 	named := t.notable(loop)
 	for _, item := range named[:min(len(named), shownItems)] {
-		t.lines = append(t.lines, stepLine{depth: depth, name: item.Segment(), phase: item.Phase, detail: t.InstantsInZone(item.Message), bare: true})
+		t.lines = append(t.lines, stepLine{depth: depth, name: item.Segment(), phase: item.Phase, detail: t.AgentText(item.Message), bare: true})
 		t.steps(loop.Path, loop.Path+"/"+item.Segment()+"/", depth+1)
 	}
 	if more := len(named) - shownItems; more > 0 {

@@ -20,7 +20,7 @@ type Update struct {
 // RunUpdates are plain lines about a run: its state, and each step that has begun.
 func (v Printer) RunUpdates(r view.Run) []Update {
 	j := r.Journal
-	out := []Update{{Of: r.Run.Name, Text: fmt.Sprintf("run %s: %s%s%s", r.Run.Name, j.Phase, r.DryMark(), view.Colon(v.InstantsInZone(cmp.Or(r.AnswersSaid(), waitingWords(j)))))}}
+	out := []Update{{Of: r.Run.Name, Text: fmt.Sprintf("run %s: %s%s%s", r.Run.Name, j.Phase, r.DryMark(), view.Colon(v.AgentText(cmp.Or(r.AnswersSaid(), waitingWords(j)))))}}
 	for _, s := range j.Steps {
 		if s.Phase == run.StepPending {
 			continue
@@ -44,7 +44,7 @@ func (v Printer) RunUpdates(r view.Run) []Update {
 		if s.Restored == run.RestoreFailed {
 			text += ", " + restoredWords()[s.Restored] + view.Colon(s.RestoreMessage)
 		}
-		u := Update{Of: r.Run.Name + "/" + s.Path, Text: v.InstantsInZone(text)}
+		u := Update{Of: r.Run.Name + "/" + s.Path, Text: v.AgentText(text)}
 		if s.Waits == "" && s.Restored != run.RestoreFailed && (s.Phase.Ended() || loopCount(s) == "" && s.Attempt < 2) { // else it came later
 			u.At = cmp.Or(s.FinishedAt, s.StartedAt)
 		}
@@ -80,7 +80,7 @@ func waitingWords(j run.Journal) string {
 func (v Printer) ClaimUpdates(claims []view.NodeClaim) []Update {
 	var out []Update
 	for _, c := range claims {
-		out = append(out, Update{Of: "node/" + c.Node + "/" + c.By, Text: fmt.Sprintf("node %s: %s: %s%s", c.Node, c.By, c.Phase, view.Colon(v.InstantsInZone(c.Reason)))})
+		out = append(out, Update{Of: "node/" + c.Node + "/" + c.By, Text: fmt.Sprintf("node %s: %s: %s%s", c.Node, c.By, c.Phase, view.Colon(v.AgentText(c.Reason)))})
 	}
 	return out
 }
@@ -96,7 +96,7 @@ func (v Printer) NodeUpdates(n view.Node) []Update {
 // PlanUpdates are plain lines about a plan and its live runs.
 func (v Printer) PlanUpdates(p view.Plan) []Update {
 	phase, message := p.Phase()
-	out := []Update{{Of: p.Object.Namespace + "/" + p.Object.Name, Text: fmt.Sprintf("plan %s: %s%s", p.Object.Name, phase, view.Colon(v.InstantsInZone(message)))}}
+	out := []Update{{Of: p.Object.Namespace + "/" + p.Object.Name, Text: fmt.Sprintf("plan %s: %s%s", p.Object.Name, phase, view.Colon(v.AgentText(message)))}}
 	for _, r := range p.Active {
 		out = append(out, v.RunUpdates(r)...)
 	}

@@ -20,10 +20,16 @@ func (c Commands) Explain(doing string, err error) error {
 		if out.Timeout() {
 			what = "does not answer"
 		}
-		return fmt.Errorf("%s: the API server at %s %s: %w; %s tries it, %s lists others", doing, serverOf(out.URL), what, out.Err, c.ClusterInfo(), c.Contexts())
+		return UnansweredError{fmt.Errorf("%s: the API server at %s %s: %w; %s tries it, %s lists others", doing, serverOf(out.URL), what, out.Err, c.ClusterInfo(), c.Contexts())}
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
+
+// UnansweredError says that the API server did not answer.
+type UnansweredError struct{ error }
+
+// Unwrap is asked by errors.As.
+func (e UnansweredError) Unwrap() error { return e.error }
 
 // serverOf is the address of the API server.
 func serverOf(request string) string {

@@ -45,6 +45,17 @@ func (c Commands) plain(format string, args ...string) string {
 	return fmt.Sprintf("'%s %s%s'", c.Name, flags, words(format, args...))
 }
 
+// AgentText is a text of the agent whose commands name the cluster and the user as these do: the agent does not know
+// how its cluster is reached from here.
+func AgentText(c Commands, text string) string {
+	flags := ""
+	if c.ClusterFlags != "" {
+		flags = c.ClusterFlags + " "
+	}
+	own := "'" + c.Name + " " + flags
+	return strings.NewReplacer("'kubectl maint ", own, "'kubectl ", "'kubectl "+flags, "| kubectl ", "| kubectl "+flags).Replace(text)
+}
+
 // offline is a command about files.
 func (c Commands) offline(line string) string { return fmt.Sprintf("'%s %s'", c.Name, line) }
 

@@ -149,6 +149,25 @@ func TestARemedyNamesTheClusterThatWasAsked(t *testing.T) {
 }
 
 // What a command suggests in its own place does what it was asked to do: a dry run stays one.
+func TestTheCommandsOfTheAgentNameTheClusterThatWasAsked(t *testing.T) {
+	const text = "approve it with 'kubectl maint -n shop approve r' or 'kubectl maint -n shop reject r'; 'kubectl maint rbac -f FILE | kubectl apply -f -' and 'kubectl uncordon a' help; kubectl maint is not quoted"
+	for name, c := range map[string]struct {
+		by   remedy.Commands
+		want string
+	}{
+		"the context's own": {remedy.Commands{Name: "kubectl maint", Namespace: "other"}, text},
+		"another one": {
+			remedy.Commands{Name: "kubectl maint", ClusterFlags: "--context prod --as jane"},
+			"approve it with 'kubectl maint --context prod --as jane -n shop approve r' or 'kubectl maint --context prod --as jane -n shop reject r'; 'kubectl maint --context prod --as jane rbac -f FILE | kubectl --context prod --as jane apply -f -' and 'kubectl --context prod --as jane uncordon a' help; kubectl maint is not quoted",
+		},
+		"of a plugin that is called otherwise": {remedy.Commands{Name: "maint"}, "approve it with 'maint -n shop approve r' or 'maint -n shop reject r'; 'maint rbac -f FILE | kubectl apply -f -' and 'kubectl uncordon a' help; kubectl maint is not quoted"},
+	} {
+		if got := remedy.AgentText(c.by, text); got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 func TestARequestIsRepeatedWithItsFlags(t *testing.T) {
 	c := remedy.Commands{Name: "kubectl maint"}
 	for _, row := range []struct{ line, want string }{

@@ -182,7 +182,7 @@ func (o *options) reached(kind, name, got, message string) (bool, string, error)
 	if got != "" {
 		stands = "phase " + got
 	}
-	stands += view.Colon(print.New(o.Env, o.Zone).InstantsInZone(message))
+	stands += view.Colon(print.New(o.Env, o.Zone).AgentText(message))
 	if known := phasesOf(kind); !slices.ContainsFunc(known, func(p string) bool { return strings.EqualFold(p, o.value) }) {
 		return false, "", o.neverHas(o.name, known)
 	}
@@ -204,7 +204,7 @@ func (o *options) holds(list []metav1.Condition) (bool, string) {
 		return false, "it has no condition " + kind
 	}
 	c := list[i]
-	return strings.EqualFold(string(c.Status), status), fmt.Sprintf("condition %s=%s%s", c.Type, c.Status, view.Colon(print.New(o.Env, o.Zone).InstantsInZone(c.Message)))
+	return strings.EqualFold(string(c.Status), status), fmt.Sprintf("condition %s=%s%s", c.Type, c.Status, view.Colon(print.New(o.Env, o.Zone).AgentText(c.Message)))
 }
 
 // conditionOfRun says whether a run has the condition. Those of a run that does not count do not

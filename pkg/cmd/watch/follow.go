@@ -151,7 +151,7 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 		return true, exit.Errorf(exit.CodeNotNow, "plan %s was deleted before run %s began", f.plan.Name, f.name)
 	}
 	message := view.AgentMessage(cm, nil)
-	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(print.New(f.env, f.env.Zone).InstantsInZone(message)))
+	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(print.New(f.env, f.env.Zone).AgentText(message)))
 	f.screen.ShowOf(view.LinesOf(planResource(f.plan), text), []print.Update{{Of: "wait", Text: text}})
 	return f.endedUnseen(ctx)
 }
@@ -205,7 +205,7 @@ func Remembered(env factory.Env, plan string, e ledger.Entry) error {
 	v := print.New(env, env.Zone)
 	switch {
 	case e.AsOf != "" && e.Reason == run.ReasonRefused && e.Outcome != nil:
-		return exit.Errorf(exit.CodeNotNow, "the rollback was refused, and run %s not started: %s", e.Run, v.InstantsInZone(e.Outcome.Message))
+		return exit.Errorf(exit.CodeNotNow, "the rollback was refused, and run %s not started: %s", e.Run, v.AgentText(e.Outcome.Message))
 	case e.Result != run.Ran:
 		return exit.Errorf(exit.CodeNotNow, "run %s did not start: %s (%s)", e.Run, e.Result, e.Reason)
 	case e.Outcome == nil:
@@ -214,7 +214,7 @@ func Remembered(env factory.Env, plan string, e ledger.Entry) error {
 		fmt.Fprintf(env.Out, "run %s: Succeeded\n", e.Run)
 		return nil
 	}
-	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s%s", e.Run, e.Outcome.Phase, view.Prefix(" in step ", e.Outcome.Step), view.Colon(v.InstantsInZone(e.Outcome.Message)))
+	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s%s", e.Run, e.Outcome.Phase, view.Prefix(" in step ", e.Outcome.Step), view.Colon(v.AgentText(e.Outcome.Message)))
 }
 
 // RunEnd is a run's end as an exit code.
@@ -224,11 +224,11 @@ func RunEnd(v print.Printer, r view.Run) error {
 	case !j.Phase.Ended():
 		return nil
 	case len(view.NotPutBack(r)) > 0:
-		return exit.Errorf(exit.CodeRunFailed, "run %s ended %s and left something behind%s", r.Run.Name, j.Phase, view.Colon(v.InstantsInZone(strings.Join(view.NotPutBack(r), "; "))))
+		return exit.Errorf(exit.CodeRunFailed, "run %s ended %s and left something behind%s", r.Run.Name, j.Phase, view.Colon(v.AgentText(strings.Join(view.NotPutBack(r), "; "))))
 	case j.Phase == run.Succeeded:
 		return nil
 	case j.StartedAt == nil:
-		return exit.Errorf(exit.CodeNotNow, "run %s did not start%s", r.Run.Name, view.Colon(v.InstantsInZone(j.Message)))
+		return exit.Errorf(exit.CodeNotNow, "run %s did not start%s", r.Run.Name, view.Colon(v.AgentText(j.Message)))
 	}
-	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s", r.Run.Name, j.Phase, view.Colon(v.InstantsInZone(j.Message)))
+	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s", r.Run.Name, j.Phase, view.Colon(v.AgentText(j.Message)))
 }

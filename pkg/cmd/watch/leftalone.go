@@ -50,5 +50,5 @@ func LeftAlone(ctx context.Context, c *factory.Factory, k *factory.Cluster, plan
 	if stuck.ToAdopt(why) {
 		why += ", which needs the right to read the agent's key"
 	}
-	return exit.Errorf(exit.CodeNotNow, "%s", print.New(c.Env, c.Zone).InstantsInZone(why))
+	return exit.Errorf(exit.CodeNotNow, "%s", print.New(c.Env, c.Zone).AgentText(why))
 }

@@ -145,6 +145,9 @@ func answer[T any](a *answers, question string, ask func() (T, error)) (T, error
 		return was.value.(T), was.err
 	}
 	value, err := ask()
+	if err != nil && !refused(err) { // it was not answered
+		return value, err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.known == nil {

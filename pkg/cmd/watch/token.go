@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
@@ -83,7 +82,7 @@ func TokenWaitsFor(ctx context.Context, c *factory.Factory, k *factory.Cluster, 
 	if kept, err := k.Ledger(ctx, cm); err == nil && view.TokenHandled(cm, kept.Head) {
 		return ""
 	}
-	return "an earlier trigger of plan " + cm.Name + " is not handled yet" + view.Colon(instant.InText(cm.Annotations[annotations.StatusMessage], c.Zone))
+	return "an earlier trigger of plan " + cm.Name + " is not handled yet" + view.Colon(c.AgentText(cm.Annotations[annotations.StatusMessage], c.Zone))
 }
 
 // unseen says that the agent has not looked at a plan; empty: it has.

@@ -233,7 +233,7 @@ func (q nodeQuestion) request(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 	case a.Gone:
 		out.stands("%s: %s", requestor, view.RequestWords(&a))
 	case q.rules.withheld != "":
-		out.add(requestor+": "+v.InstantsInZone(q.rules.withheld), v.Suggest().ReleaseFor(n.Name, requestor)+" takes it back")
+		out.add(requestor+": "+v.AgentText(q.rules.withheld), v.Suggest().ReleaseFor(n.Name, requestor)+" takes it back")
 	case waits:
 		q.waiting(out, v, n, a, wait)
 	case slices.Contains(ranking.Grants, nodes.Grant{Node: n.Name, Claimant: requestor}):
@@ -259,7 +259,7 @@ func waitOf(r nodes.Ranking, node, claimant, step string) (nodes.Wait, bool) {
 // waiting is what a request waits for. If the limits may not be read, the agent's status is better
 // than their defaults.
 func (q nodeQuestion) waiting(out *nodeAnswer, v print.Printer, n nodes.Node, a nodes.Asked, wait nodes.Wait) {
-	what := a.Request.Requestor + ": " + v.InstantsInZone(wait.Message)
+	what := a.Request.Requestor + ": " + v.AgentText(wait.Message)
 	out.byLimits = out.byLimits || limited(wait.Reason)
 	if q.rules.unread != nil && limited(wait.Reason) {
 		what = fmt.Sprintf("%s: %s (the limits are not known here: %v)", a.Request.Requestor, view.RequestWords(&a), q.rules.unread)
@@ -280,18 +280,18 @@ func (q nodeQuestion) holding(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 	text, howLong := view.HowBlocked(a, v.Now)
 	switch {
 	case a.Fault != "":
-		out.add(requestor+": "+v.InstantsInZone(a.Status.Reason), mendRequest(n.Name, requestor))
+		out.add(requestor+": "+v.AgentText(a.Status.Reason), mendRequest(n.Name, requestor))
 	case n.Cordon != nil && n.Cordon.Undone && !n.Unschedulable && a.Status.Phase != nodes.Ready:
 		out.add("somebody uncordoned the node while "+requestor+" had it: nothing more is drained", fmt.Sprintf("%s lets it go on; %s gives it back", v.Suggest().Cordon(n.Name), v.Suggest().ReleaseFor(n.Name, requestor)))
 	case text != "":
 		remedy := v.Suggest().DrainPlan(n.Name) + " shows all that blocks it"
 		switch {
 		case view.PassesBlock(a):
-			howLong, remedy = "", "it "+v.InstantsInZone(a.Request.Drain.Ending(a.Status.Since, v.Now))+"; "+remedy
+			howLong, remedy = "", "it "+v.AgentText(a.Request.Drain.Ending(a.Status.Since, v.Now))+"; "+remedy
 		case !a.Status.Blocked.Permanent:
 			remedy = "it goes on by itself when that is over; " + remedy
 		}
-		out.add(requestor+" is blocked"+view.Prefix(" ", v.InstantsInZone(howLong))+": "+text, remedy)
+		out.add(requestor+" is blocked"+view.Prefix(" ", v.AgentText(howLong))+": "+text, remedy)
 	case a.Status.Phase == nodes.RequestorFailed:
 		out.add(requestor+" failed, and keeps the node out", fmt.Sprintf("it goes on when %s has corrected its request; %s gives the node back", requestor, v.Suggest().ReleaseFor(n.Name, requestor)))
 	}
@@ -304,16 +304,16 @@ func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r 
 	out.byLimits = out.byLimits || r.Phase == "" && (!waits || limited(wait.Reason))
 	switch {
 	case r.Yielded:
-		out.add(fmt.Sprintf("%s yielded its turn: %s", who, v.InstantsInZone(r.Message)), v.Suggest().DrainPlan(n.Name)+" shows all that blocks it; it goes on first once nothing does")
+		out.add(fmt.Sprintf("%s yielded its turn: %s", who, v.AgentText(r.Message)), v.Suggest().DrainPlan(n.Name)+" shows all that blocks it; it goes on first once nothing does")
 	case r.Phase == run.StepRunning:
 		out.stands("%s: at work", who)
 	case r.Phase == run.StepFailed:
-		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s", who, view.Colon(v.InstantsInZone(r.Message))), "fix it; the next run of the plan goes on with it, or "+q.uncordon(v, n))
+		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s", who, view.Colon(v.AgentText(r.Message))), "fix it; the next run of the plan goes on with it, or "+q.uncordon(v, n))
 	case waits && (q.rules.unread == nil || !limited(wait.Reason)):
-		out.add(who+": "+v.InstantsInZone(wait.Message), q.remedy(v, n, r.Claimant(), wait))
+		out.add(who+": "+v.AgentText(wait.Message), q.remedy(v, n, r.Claimant(), wait))
 		out.until(q.opensAt(n, wait))
 	default:
-		out.add(who+" has not begun it"+view.Colon(v.InstantsInZone(r.Message)), "it comes when its rollout gets to it")
+		out.add(who+" has not begun it"+view.Colon(v.AgentText(r.Message)), "it comes when its rollout gets to it")
 	}
 }
 
@@ -562,9 +562,9 @@ func (q nodeQuestion) told(out *nodeAnswer, v print.Printer, n nodes.Node, a nod
 	case a.Gone:
 		out.stands("%s: %s", requestor, v.Asked(&a))
 	case q.rules.withheld != "":
-		out.add(requestor+": "+v.InstantsInZone(q.rules.withheld), takesBack)
+		out.add(requestor+": "+v.AgentText(q.rules.withheld), takesBack)
 	case pending && q.rules.doubt != "":
-		out.add(requestor+": "+v.InstantsInZone(q.rules.doubt), clocksAgree+"; "+takesBack)
+		out.add(requestor+": "+v.AgentText(q.rules.doubt), clocksAgree+"; "+takesBack)
 	case pending:
 		out.add(requestor+": "+v.Asked(&a), "it goes on by itself then; "+takesBack)
 	default:

@@ -84,7 +84,7 @@ func (w *whySleeper) wishes() {
 	case w.want.By == hibernate.BySkip:
 		w.add("these off-hours are skipped"+print.ByOf(w.sleeper.Object, annotations.Skip), "%s", w.Suggest().Unskip(w.named))
 	case w.want.Why != hibernate.InOffHours && w.want.Why != hibernate.Outside:
-		w.add("its schedule says: "+w.v.InstantsInZone(w.want.Why), "change spec.schedule or spec.exceptions; or %s", w.other())
+		w.add("its schedule says: "+w.v.AgentText(w.want.Why), "change spec.schedule or spec.exceptions; or %s", w.other())
 	}
 }
 
@@ -132,12 +132,12 @@ func (w *whySleeper) beginning() {
 	switch {
 	case !asked || verdict.Permitted:
 	case !verdict.Ready:
-		w.add("no sleep may begin: "+w.v.InstantsInZone(verdict.Reason), "%s", notReady(verdict))
+		w.add("no sleep may begin: "+w.v.AgentText(verdict.Reason), "%s", notReady(verdict))
 	case verdict.Until != nil:
-		w.add("no sleep may begin: "+w.v.InstantsInZone(verdict.Why()), "it may from %s", w.v.When(*verdict.Until))
+		w.add("no sleep may begin: "+w.v.AgentText(verdict.Why()), "it may from %s", w.v.When(*verdict.Until))
 		w.until(verdict.Until)
 	default:
-		w.add("no sleep may begin: "+w.v.InstantsInZone(verdict.Why()), "%s", stays(verdict))
+		w.add("no sleep may begin: "+w.v.AgentText(verdict.Why()), "%s", stays(verdict))
 	}
 }
 
@@ -164,11 +164,11 @@ func (w *whySleeper) comes(next hibernate.Window, verdict schedule.Verdict) {
 	switch {
 	case verdict.Permitted || verdict.Unknown():
 	case !verdict.Ready:
-		w.add(what+w.v.InstantsInZone(verdict.Reason), "%s", notReady(verdict))
+		w.add(what+w.v.AgentText(verdict.Reason), "%s", notReady(verdict))
 	case verdict.Until == nil:
-		w.add(what+w.v.InstantsInZone(verdict.Why()), "%s", stays(verdict))
+		w.add(what+w.v.AgentText(verdict.Why()), "%s", stays(verdict))
 	case !next.End.IsZero() && !verdict.Until.Before(next.End):
-		w.add(what+w.v.InstantsInZone(verdict.Why()), "it may from %s on", w.v.Both(*verdict.Until))
+		w.add(what+w.v.AgentText(verdict.Why()), "it may from %s on", w.v.Both(*verdict.Until))
 		w.until(verdict.Until)
 	}
 }
@@ -178,11 +178,11 @@ func (w *whySleeper) targets() {
 	for _, t := range w.sleeper.Targets() {
 		switch {
 		case t.State == hibernate.Failed:
-			w.add(fmt.Sprintf("target %s has failed after %s%s", t.Target, view.Counted(t.Attempts, "attempt"), view.Colon(w.v.InstantsInZone(t.Message))), "fix what it says, then %s; %s checks the account and its rights", w.Suggest().Trigger(w.named), w.Suggest().Doctor(w.named))
+			w.add(fmt.Sprintf("target %s has failed after %s%s", t.Target, view.Counted(t.Attempts, "attempt"), view.Colon(w.v.AgentText(t.Message))), "fix what it says, then %s; %s checks the account and its rights", w.Suggest().Trigger(w.named), w.Suggest().Doctor(w.named))
 		case t.State == hibernate.Aborted:
-			w.add("target "+t.Target+" is not tried"+view.Colon(w.v.InstantsInZone(t.Message)), "%s, once the other is mended", w.Suggest().Trigger(w.named))
+			w.add("target "+t.Target+" is not tried"+view.Colon(w.v.AgentText(t.Message)), "%s, once the other is mended", w.Suggest().Trigger(w.named))
 		case t.State == hibernate.Running && t.Attempts > 0:
-			w.add(view.RetriedWords(t)+view.Colon(w.v.InstantsInZone(t.Message)), "at once: %s; %s checks the account and its rights", w.Suggest().Trigger(w.named), w.Suggest().Doctor(w.named))
+			w.add(view.RetriedWords(t)+view.Colon(w.v.AgentText(t.Message)), "at once: %s; %s checks the account and its rights", w.Suggest().Trigger(w.named), w.Suggest().Doctor(w.named))
 		}
 	}
 }
@@ -227,11 +227,11 @@ func (w *whySleeper) report() error {
 func (w *whySleeper) standing() []string {
 	out := []string{w.v.SleepHead(w.sleeper)}
 	if w.sleeper.Table != nil {
-		out = append(out, fmt.Sprintf("it is to be %s: %s", map[bool]string{true: "asleep", false: "awake"}[w.want.Asleep], w.v.InstantsInZone(w.sleeper.WhyOf(w.want))))
+		out = append(out, fmt.Sprintf("it is to be %s: %s", map[bool]string{true: "asleep", false: "awake"}[w.want.Asleep], w.v.AgentText(w.sleeper.WhyOf(w.want))))
 	}
 	for _, t := range w.sleeper.Targets() {
 		if t.State == hibernate.Asleep && t.Message != "" {
-			out = append(out, fmt.Sprintf("target %s: %s", t.Target, w.v.InstantsInZone(t.Message)))
+			out = append(out, fmt.Sprintf("target %s: %s", t.Target, w.v.AgentText(t.Message)))
 		}
 	}
 	return out

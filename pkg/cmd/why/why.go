@@ -395,7 +395,7 @@ func missedByLock(p view.Plan, v print.Printer) string {
 		case e.Result != run.Missed || e.Reason != run.ReasonLock || e.Outcome == nil:
 			return ""
 		}
-		return fmt.Sprintf("its last slot, %s, was Missed (lock)%s; a longer startDeadline lets the next one wait for longer", v.When(*e.Slot), view.Colon(v.InstantsInZone(e.Outcome.Message)))
+		return fmt.Sprintf("its last slot, %s, was Missed (lock)%s; a longer startDeadline lets the next one wait for longer", v.When(*e.Slot), view.Colon(v.AgentText(e.Outcome.Message)))
 	}
 	return ""
 }
@@ -409,7 +409,7 @@ func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 	}
 	if p.Ledger != nil && p.Ledger.Last != nil && p.Ledger.Last.Phase == run.Succeeded {
 		if said := p.Ledger.LastSaid(); said != "" {
-			triggers = append(triggers, "its last run "+p.Ledger.Last.Name+" succeeded: "+v.InstantsInZone(said))
+			triggers = append(triggers, "its last run "+p.Ledger.Last.Name+" succeeded: "+v.AgentText(said))
 		}
 	}
 	if due := v.Due(p); due != "" {
@@ -483,7 +483,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	}
 	out = append(out, o.leftovers(p, v)...)
 	if refused := p.Decision.Status.Refused; refused != "" {
-		out = append(out, obstacle{what: v.InstantsInZone(refused), remedy: "make room, or fix what refuses it; it is tried again every half minute, and at once when the plan changes"})
+		out = append(out, obstacle{what: v.AgentText(refused), remedy: "make room, or fix what refuses it; it is tried again every half minute, and at once when the plan changes"})
 	}
 	if said, is := condition(p, "RunStuck", metav1.ConditionTrue); is && len(view.AllLeftAlone(p.Object)) == 0 {
 		hand := "fix or remove what refuses it; an immutable ConfigMap can only be deleted, and its finalizer removed by hand"
@@ -493,7 +493,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		case stuck.HasNoOpenEntry(said, ""):
 			hand = "nothing else helps: a resume or an approval of it begins nothing"
 		}
-		out = append(out, obstacle{what: v.InstantsInZone(said), remedy: hand})
+		out = append(out, obstacle{what: v.AgentText(said), remedy: hand})
 	}
 	if ignored, is := labelReturns(p); is {
 		out = append(out, obstacle{what: ignored, remedy: "it stays so until somebody changes it; " + o.Suggest().Ask(p.Object.Name, "", view.ParametersToGive(p.Spec)) + " asks without the label"})
@@ -513,7 +513,7 @@ func (o *whyOptions) leftAlone(p *view.Plan, v print.Printer) (out []obstacle) {
 		if stuck.ToLabel(all[name]) {
 			hand = "the agent goes on with it then"
 		}
-		out = append(out, obstacle{what: v.InstantsInZone(all[name]), remedy: hand})
+		out = append(out, obstacle{what: v.AgentText(all[name]), remedy: hand})
 	}
 	p.Active = slices.DeleteFunc(slices.Clone(p.Active), func(r view.Run) bool { return all[r.Run.Name] != "" })
 	return out
@@ -539,7 +539,7 @@ func (o *whyOptions) invalid(p view.Plan, v print.Printer) (out []obstacle) {
 		if strings.Contains(c, ledger.Unwritten) {
 			hand = o.unwritten(p.Object)
 		}
-		out = append(out, obstacle{what: "the plan is invalid: " + v.InstantsInZone(c), remedy: hand})
+		out = append(out, obstacle{what: "the plan is invalid: " + v.AgentText(c), remedy: hand})
 	}
 	return out
 }
@@ -554,7 +554,7 @@ func (o *whyOptions) unwritten(cm *corev1.ConfigMap) string {
 func (o *whyOptions) notReady(p view.Plan, v print.Printer) (out []obstacle) {
 	goesOn := "it goes on by itself when that is there; " + o.Suggest().Doctor(p.Object.Name) + " checks all that it needs"
 	if c, bad := falseCondition(p, "Ready"); bad {
-		out = append(out, obstacle{what: "the plan is not ready: " + v.InstantsInZone(c), remedy: goesOn})
+		out = append(out, obstacle{what: "the plan is not ready: " + v.AgentText(c), remedy: goesOn})
 	}
 	for _, gone := range p.Gone {
 		out = append(out, obstacle{what: "no run can begin: " + gone, remedy: goesOn})
@@ -571,7 +571,7 @@ func (o *whyOptions) gateObstacle(s view.Subject, p view.Plan, v print.Printer) 
 	if verdict.Permitted {
 		return nil
 	}
-	found := obstacle{what: "change is not permitted: " + v.InstantsInZone(verdict.Why()), remedy: stays(verdict), until: openFrom(verdict)}
+	found := obstacle{what: "change is not permitted: " + v.AgentText(verdict.Why()), remedy: stays(verdict), until: openFrom(verdict)}
 	switch {
 	case !verdict.Ready:
 		found.remedy = notReady(verdict)
@@ -608,7 +608,7 @@ func (o *whyOptions) leftovers(p view.Plan, v print.Printer) (out []obstacle) {
 		if left.Before == nil { // nobody can tell whether it is as it was
 			hand = "look at it, and then acknowledge it"
 		}
-		out = append(out, obstacle{what: v.InstantsInZone(left.Said()), remedy: hand + ": " + o.Suggest().Resume(left.Run)})
+		out = append(out, obstacle{what: v.AgentText(left.Said()), remedy: hand + ": " + o.Suggest().Resume(left.Run)})
 	}
 	return out
 }
@@ -747,16 +747,16 @@ func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 	}
 	for _, l := range p.Active {
 		for _, answer := range l.Answers {
-			out = append(out, obstacle{what: l.Named() + ": " + v.InstantsInZone(answer.String()), remedy: "it is kept until an agent does; nobody has to say it again"})
+			out = append(out, obstacle{what: l.Named() + ": " + v.AgentText(answer.String()), remedy: "it is kept until an agent does; nobody has to say it again"})
 		}
 		switch open := view.Questions(l); {
 		case l.AnswerTo("") != nil || l.Said("aborted") != nil:
 		case l.Journal.Phase == run.Pending && len(open) > 0:
-			out = append(out, obstacle{what: l.Named() + " " + v.InstantsInZone(awaited(l)), remedy: o.Suggest().Answer(open[0])})
+			out = append(out, obstacle{what: l.Named() + " " + v.AgentText(awaited(l)), remedy: o.Suggest().Answer(open[0])})
 		case l.Journal.Phase == run.Pending && l.Journal.Waiting != "":
 			out = append(out, o.waitObstacle(l, v))
 		case l.Journal.HeldSince != nil && len(open) == 0: // else the steps that ask are told below
-			out = append(out, obstacle{what: l.Named() + " is held between two steps: " + v.InstantsInZone(l.Journal.Message), remedy: "it goes on by itself then; " + o.Suggest().Abort(l.Run.Name) + " ends it"})
+			out = append(out, obstacle{what: l.Named() + " is held between two steps: " + v.AgentText(l.Journal.Message), remedy: "it goes on by itself then; " + o.Suggest().Abort(l.Run.Name) + " ends it"})
 		}
 		if !view.Unclaimed(p.Object, l.Run.Name) {
 			out = append(out, o.stepObstacles(l, v)...)
@@ -786,7 +786,7 @@ func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 		deadline := trigger.StartsAt(l.Run.Spec, l.Run.Namespace, l.Run.Plan, *l.Run.Request.Slot, l.Run.Request.Schedule).Add(l.Run.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
 		remedy += "; after " + v.Both(deadline) + " its slot is Missed"
 	}
-	return obstacle{what: trigger.Waits(l.Named(), v.InstantsInZone(l.Journal.Message)), remedy: remedy}
+	return obstacle{what: trigger.Waits(l.Named(), v.AgentText(l.Journal.Message)), remedy: remedy}
 }
 
 // stepObstacles are the steps that go on only when somebody says so, and a retry
@@ -794,7 +794,7 @@ func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 	var out []obstacle
 	if at := l.Journal.RetryAt; at != nil && at.After(v.Now) {
-		out = append(out, obstacle{what: l.Named() + " is to be tried again: " + v.InstantsInZone(l.Journal.Message), remedy: "it begins by itself at " + v.Both(*at), until: at})
+		out = append(out, obstacle{what: l.Named() + " is to be tried again: " + v.AgentText(l.Journal.Message), remedy: "it begins by itself at " + v.Both(*at), until: at})
 	}
 	if l.Said("resumed") == nil && l.Said("aborted") == nil {
 		out = append(out, o.suspendObstacles(l, v)...)
@@ -807,13 +807,13 @@ func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 		switch {
 		case slices.ContainsFunc(full, func(f rollout.Full) bool { return f.Path == rec.Path }):
 		case rec.Waits != "":
-			out = append(out, obstacle{what: "step " + rec.Path + " of " + l.Named() + " waits: " + v.InstantsInZone(rec.Waits), remedy: "it goes on by itself when that is given"})
+			out = append(out, obstacle{what: "step " + rec.Path + " of " + l.Named() + " waits: " + v.AgentText(rec.Waits), remedy: "it goes on by itself when that is given"})
 		case rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning && strings.Contains(rec.Message, run.NodesWait):
-			out = append(out, obstacle{what: "step " + rec.Path + " of " + l.Named() + ": " + v.InstantsInZone(rec.Message), remedy: "it goes on by itself when a node is free; " + o.Suggest().WhyNode() + " says what keeps one"})
+			out = append(out, obstacle{what: "step " + rec.Path + " of " + l.Named() + ": " + v.AgentText(rec.Message), remedy: "it goes on by itself when a node is free; " + o.Suggest().WhyNode() + " says what keeps one"})
 		case rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning && strings.Contains(rec.Message, "; "+workflow.NextWouldTake):
-			out = append(out, obstacle{what: "step " + rec.Path + " of " + l.Named() + " waits: " + v.InstantsInZone(rec.Message), remedy: "it goes on by itself in the next window; a longer window, or a smaller estimate in the plan, lets later runs begin more nodes"})
+			out = append(out, obstacle{what: "step " + rec.Path + " of " + l.Named() + " waits: " + v.AgentText(rec.Message), remedy: "it goes on by itself in the next window; a longer window, or a smaller estimate in the plan, lets later runs begin more nodes"})
 		case view.WaitsForAnswer(rec) && slices.Contains(view.Questions(l), l.Run.Name+"/"+rec.Path):
-			out = append(out, obstacle{what: fmt.Sprintf("step %s of %s %s", rec.Path, l.Named(), v.InstantsInZone(view.ApprovalWords(l.Run, rec.Path, rec.Message))), remedy: o.Suggest().Answer(l.Run.Name + "/" + rec.Path)})
+			out = append(out, obstacle{what: fmt.Sprintf("step %s of %s %s", rec.Path, l.Named(), v.AgentText(view.ApprovalWords(l.Run, rec.Path, rec.Message))), remedy: o.Suggest().Answer(l.Run.Name + "/" + rec.Path)})
 		}
 	}
 	return out
@@ -826,7 +826,7 @@ func (o *whyOptions) suspendObstacles(l view.Run, v print.Printer) []obstacle {
 	resume, j := o.Suggest().Resume(l.Run.Name), l.Journal
 	if said := j.DriftMessage(); said != "" && j.HeldSince == nil && j.End == nil && l.Run.Spec.OnDrift != plan.DriftIgnore { // else its message says so
 		hand := "it goes on when that is as the step left it; " + resume + " accepts the change" + view.Prefix(", and ", v.EndsSuspend(l)) + "; " + o.Suggest().Abort(l.Run.Name) + " ends it"
-		out = append(out, obstacle{what: l.Named() + " begins no further step: " + v.InstantsInZone(said), remedy: hand})
+		out = append(out, obstacle{what: l.Named() + " begins no further step: " + v.AgentText(said), remedy: hand})
 	}
 	for _, rec := range view.Suspends(l) {
 		what := l.Named() + " is suspended at step " + rec.Path
