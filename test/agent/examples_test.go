@@ -34,6 +34,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -541,6 +543,21 @@ type fleet struct {
 
 func (f *fleet) cluster(i int) string { return fmt.Sprintf("c-%02d", i) }
 
+// watch shows all clusters that are made from now on. An API server may end a watch at any time: then it goes on with
+// another one.
+func (f *fleet) watch() watch.Interface {
+	f.Helper()
+	clusters := f.of(exampleOrg("Cluster"))
+	now, err := clusters.List(f.ctx, metav1.ListOptions{})
+	f.must(err)
+	w, err := watchtools.NewRetryWatcherWithContext(f.ctx, now.GetResourceVersion(), &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		o.LabelSelector = "upgrade=rolling"
+		return clusters.Watch(ctx, o)
+	}})
+	f.must(err)
+	return w
+}
+
 // control plays the controller until the watch ends. Each cluster becomes healthy a
 // moment after its version changed, and is not in between: long enough that the plan
 // has to watch it, on a slow machine, too.
@@ -608,9 +625,8 @@ func TestExampleRollingUpgrade(t *testing.T) {
 	for i := range end {
 		text += fmt.Sprintf("---\n{apiVersion: example.org/v1, kind: Cluster, metadata: {name: %s, labels: {upgrade: rolling}}, spec: {version: 1.36.3}}\n", f.cluster(i))
 	}
+	w := f.watch()
 	s.make(text + "---\n{apiVersion: example.org/v1, kind: Cluster, metadata: {name: by-hand}, spec: {version: 1.36.3}}\n")
-	w, err := s.of(exampleOrg("Cluster")).Watch(s.ctx, metav1.ListOptions{LabelSelector: "upgrade=rolling"})
-	s.must(err)
 	f.busy.Add(1)
 	go f.control(w)
 	s.eventually("all are healthy at the old version", func() (bool, string) {
@@ -623,6 +639,9 @@ func TestExampleRollingUpgrade(t *testing.T) {
 	})
 	s.play()
 	s.expect(s.maint("trigger", s.name, "--param", "version="+f.version, "--reason", "CHG-1234", "--wait", "--timeout", "100s"), 0, "Succeeded")
+	if t.Failed() {
+		t.Logf("the first cluster: %v", s.read(exampleOrg("Cluster"), f.cluster(0)).Object)
+	}
 	over := s.succeeded(s.name)
 	w.Stop()
 	f.busy.Wait()
