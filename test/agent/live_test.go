@@ -35,7 +35,7 @@ func TestStatusIsWatchedAtATerminal(t *testing.T) {
 	p.Sees(">   holds", "run "+name+" is suspended", "▶ hold", "suspend", "Running", "PLAN", "q quit")
 	p.TakesTheScreen()
 	p.Types("/no such thing")
-	p.Sees("/no such thing")
+	p.Sees("/no such thing", "no line matches")
 	p.Sees("!suspend")
 	p.Types("\x1b")
 	p.Sees("▶ hold")

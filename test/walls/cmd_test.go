@@ -25,7 +25,7 @@ func cmdRooms() map[string][]string {
 		"gitops":      {"source"},
 		"print":       {"exit", "instant", "remedy", "terminal", "view", "factory"},
 		"stream":      {"print"},
-		"live":        {"exit", "instant", "terminal", "view", "factory"},
+		"live":        {"exit", "instant", "remedy", "terminal", "view", "factory"},
 		"watch":       {"exit", "instant", "remedy", "terminal", "view", "factory", "live", "print"},
 		"ask":         {"exit", "instant", "remedy", "view", "factory", "choice", "completion", "source", "print", "watch"},
 		"override":    {"exit", "instant", "view", "factory", "completion", "source", "print"},

@@ -374,6 +374,10 @@ func (o *options) standing(agent factory.AgentState, cm *corev1.ConfigMap) (unre
 			return c.Message
 		}
 	}
+	if agent.Missing != "" {
+		o.good("the agent found the plan valid and ready when it was last seen")
+		return ""
+	}
 	o.good("the agent finds the plan valid and ready")
 	return ""
 }

@@ -205,7 +205,7 @@ func (m model) below() []string {
 func (m model) foot() string {
 	p := m.front()
 	if m.typing {
-		return "/" + frame{mark: m.mark}.clean(p.filter) + "█"
+		return "/" + frame{mark: m.mark}.clean(p.filter) + "█" + view.Prefix("  ", p.unmatched())
 	}
 	f := frame{columns: m.width, rows: max(m.height-1, 1), mark: m.mark}
 	text := p.place(f)
@@ -226,7 +226,7 @@ func (p page) place(f frame) string {
 	}
 	text := fmt.Sprintf("%d-%d/%d", min(p.top+1, len(p.shown)), p.top+n, len(p.shown))
 	if p.filter != "" {
-		text += " /" + f.clean(p.filter)
+		text += " /" + f.clean(p.filter) + view.Prefix(": ", p.unmatched())
 	}
 	return text
 }

@@ -2,6 +2,7 @@ package live
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -9,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
@@ -23,6 +25,7 @@ type feed struct {
 	rest    string // the beginning of an unfinished line
 	notices []string
 	trouble string      // why the picture may be outdated
+	passes  bool        // the next picture clears the trouble: it is about the last one, and not about a watch
 	heals   *time.Timer // clears the trouble when it is not repeated
 	turned  bool        // the model has not got the latest trouble
 	over    bool
@@ -44,7 +47,7 @@ func (f *feed) show(lines []view.Line) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.picture, f.shown, f.fresh = lines, true, true
-	if f.trouble == awaited {
+	if f.trouble != "" && f.passes {
 		f.trouble, f.turned = "", true
 	}
 	f.wake()
@@ -73,7 +76,7 @@ func (f *feed) notice(text string) {
 // at least every half minute.
 const healed = 45 * time.Second
 
-// broke notes that a watch is interrupted.
+// broke notes that a watch is interrupted, or that a picture could not be made.
 func (f *feed) broke(err error) {
 	at := instant.Local(time.Now(), f.zone)
 	f.mu.Lock()
@@ -82,6 +85,7 @@ func (f *feed) broke(err error) {
 		f.heals = time.AfterFunc(healed, f.heal)
 	}
 	f.heals.Reset(healed)
+	f.passes = errors.As(err, &remedy.UnansweredError{})
 	f.trouble, f.turned = "the API server did not answer ("+at+"); what is shown may be old: "+err.Error(), true
 	f.wake()
 }
@@ -136,7 +140,7 @@ func (f *feed) await() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.shown = true; f.trouble == "" {
-		f.trouble, f.turned = awaited, true
+		f.trouble, f.passes, f.turned = awaited, true, true
 	}
 }
 

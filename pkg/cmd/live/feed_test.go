@@ -10,6 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
@@ -95,9 +96,11 @@ func TestAnAPIServerThatDoesNotAnswerHasTheViewBeginWithoutAPicture(t *testing.T
 	for name, c := range map[string]struct {
 		meanwhile func(*feed)
 		want      string
+		passes    bool // with the first picture
 	}{
-		"nothing is known":   {func(*feed) {}, awaited},
-		"a watch was broken": {func(f *feed) { f.broke(errors.New("timeout")) }, "the API server did not answer (Sat 2000-01-01 00:00 UTC); what is shown may be old: timeout"},
+		"nothing is known":   {func(*feed) {}, awaited, true},
+		"a watch was broken": {func(f *feed) { f.broke(errors.New("timeout")) }, "the API server did not answer (Sat 2000-01-01 00:00 UTC); what is shown may be old: timeout", false},
+		"a picture was late": {func(f *feed) { f.broke(remedy.Late(time.Minute)) }, "the API server did not answer (Sat 2000-01-01 00:00 UTC); what is shown may be old: not everything was answered within 1m0s", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -111,7 +114,7 @@ func TestAnAPIServerThatDoesNotAnswerHasTheViewBeginWithoutAPicture(t *testing.T
 				}
 				f.show(nil)
 				msgs, _ := f.take(0)
-				if got := slices.Contains(msgs, tea.Msg(troubleMsg(""))); got != (c.want == awaited) {
+				if got := slices.Contains(msgs, tea.Msg(troubleMsg(""))); got != c.passes {
 					t.Errorf("with the first picture: %q", msgs)
 				}
 			})

@@ -299,7 +299,7 @@ func TestTheFilterLeavesWhatHasItsWords(t *testing.T) {
 	}
 	m, _ := typed(modelOf(&noted{}, 80, 10, overview()...), "/")
 	m = told(m, tea.PasteMsg{Content: "ma\nil\x1b[2J"})
-	if rows := onScreen(m); rows[len(rows)-1] != "/ma il^[[2J█" {
+	if rows := onScreen(m); rows[len(rows)-1] != "/ma il^[[2J█  no line matches" {
 		t.Errorf("%q", rows[len(rows)-1])
 	}
 }

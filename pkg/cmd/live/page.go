@@ -133,6 +133,14 @@ func filtered(lines []view.Line, filter string) []int {
 	return out
 }
 
+// unmatched says that no line has the words of the filter; empty: one has, or there are none.
+func (p page) unmatched() string {
+	if p.filter == "" || slices.ContainsFunc(p.shown, func(i int) bool { return !p.lines[i].Head }) {
+		return ""
+	}
+	return "no line matches"
+}
+
 // plain is the text of a line for the filter.
 func plain(l view.Line) string { return strings.ToLower(ansi.Strip(l.Text)) }
 

@@ -175,8 +175,11 @@ func TestTheFilterOfAPage(t *testing.T) {
 	if got := p.filterBy("idle"); got.resource().Name != "b" || got.cursor != 0 {
 		t.Errorf("where that is left out, on the first: %d, %q", got.cursor, got.resource().Name)
 	}
-	if got := p.filterBy("nothing of that"); got.cursor != 0 || got.resource().Name != "" {
-		t.Errorf("where all is, on nothing: %d, %q", got.cursor, got.resource().Name)
+	if got := p.filterBy("nothing of that"); got.cursor != 0 || got.resource().Name != "" || got.unmatched() != "no line matches" {
+		t.Errorf("where all is, on nothing: %d, %q, %q", got.cursor, got.resource().Name, got.unmatched())
+	}
+	if said := p.filterBy("").unmatched() + p.filterBy("idle").unmatched(); said != "" {
+		t.Errorf("of lines that are shown: %q", said)
 	}
 }
 

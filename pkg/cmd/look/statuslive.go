@@ -199,7 +199,7 @@ func (o *statusOptions) pause(ctx context.Context, w *watch.Cache, screen *watch
 }
 
 // How old a picture gets where reading takes long, without and with changes (guesses).
-const mostAge, mostGathered = 30 * time.Second, 5 * time.Second
+const mostAge, mostGathered = 10 * time.Second, 5 * time.Second
 
 // slowRead is from when on reads are not made back to back (a guess: that of some hundred plans is
 // faster).

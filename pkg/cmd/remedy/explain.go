@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"time"
 )
 
 // Explain adds what a person can do to an error of the API server.
@@ -25,8 +26,13 @@ func (c Commands) Explain(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// UnansweredError says that the API server did not answer.
+// UnansweredError says that the API server did not answer what was asked of it.
 type UnansweredError struct{ error }
+
+// Late says that the API server took too long.
+func Late(limit time.Duration) error {
+	return UnansweredError{fmt.Errorf("not everything was answered within %s", limit.Round(time.Second))}
+}
 
 // Unwrap is asked by errors.As.
 func (e UnansweredError) Unwrap() error { return e.error }

@@ -3,7 +3,6 @@ package watch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,13 +21,6 @@ const (
 // slow server is not taken for a silent one: each look that is given up gives the next one more time.
 type AnswerTimeout struct{ took time.Duration }
 
-// lateError says that the API server took too long to answer.
-type lateError struct{ after time.Duration }
-
-func (e *lateError) Error() string {
-	return fmt.Sprintf("not everything was answered within %s", e.after.Round(time.Second))
-}
-
 // Within reads something from the API server. It is an error that this took too long, also where look knows of
 // none: then a part may be missing of what was read.
 func (a *AnswerTimeout) Within(ctx context.Context, look func(context.Context) error) error {
@@ -39,7 +31,7 @@ func (a *AnswerTimeout) Within(ctx context.Context, look func(context.Context) e
 	err := look(limited)
 	a.took = time.Since(begun)
 	if limited.Err() != nil && ctx.Err() == nil {
-		return &lateError{limit}
+		return remedy.Late(limit)
 	}
 	return err
 }
@@ -50,6 +42,5 @@ func Unanswered(err error) bool {
 	if errors.As(err, &status) {
 		return !refused(err)
 	}
-	var late *lateError
-	return errors.As(err, &late) || errors.As(err, &remedy.UnansweredError{})
+	return errors.As(err, &remedy.UnansweredError{})
 }
