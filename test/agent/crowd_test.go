@@ -19,7 +19,7 @@ const crowd = 2000
 
 // A screen is redrawn where it changed, and a pipe gets a line for each change, however many plans there are.
 func TestStatusOfThousandsOfPlansIsWatched(t *testing.T) {
-	l := newLab(t)
+	l := newLabFor(t, 10*time.Minute) // three quarters of a minute alone; a guess for a busy machine
 	l.runner()
 	l.crowd()
 	screen := l.sits(80, 24, "status", "-w")

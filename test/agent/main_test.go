@@ -159,11 +159,17 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
+	return newLabFor(t, 2*time.Minute)
+}
+
+// newLabFor is newLab for a story that may take longer. What it has begun is killed after this time.
+func newLabFor(t *testing.T, limit time.Duration) *lab {
+	t.Helper()
 	if err := world.start(); err != nil {
 		t.Fatalf("start the cluster and the agent: %v", err)
 	}
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	l := &lab{T: t, ctx: ctx, admin: world.admin, ns: world.cluster.Namespace(t), hooks: world.hooks}
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -19,6 +19,7 @@ type Terminal struct {
 	keyboard *os.File
 
 	mu     sync.Mutex
+	over   chan struct{} // closed once the program has ended; nil: it is not known
 	stuck  func() string // what the program does, when it does not show what it should
 	screen *vt.Emulator
 	drawn  int // bytes that the program wrote
@@ -110,13 +111,15 @@ func (d *Terminal) IsBack(words ...string) {
 
 func (d *Terminal) until(what string, holds func(text string, whole bool) bool) {
 	d.Helper()
-	limit := time.After(3 * time.Minute) // a screen of thousands of plans, on a busy machine
+	limit, over := time.After(3*time.Minute), d.over // a screen of thousands of plans, on a busy machine
 	for {
 		text, whole := d.Screen()
 		if holds(text, whole) {
 			return
 		}
 		select {
+		case <-over: // what it wrote last is drawn in a moment
+			limit, over = time.After(5*time.Second), nil
 		case <-limit:
 			d.Fatalf("the terminal does not show %q (alternate screen: %v, %d bytes drawn):\n%s\n%s", what, whole, d.Drawn(), text, d.stuck())
 		case <-time.After(10 * time.Millisecond):

@@ -475,6 +475,7 @@ func TestErrorsOfTheAPIServerInWords(t *testing.T) {
 		{"it cannot be reached", refused, "list nodes: the API server at https://10.0.0.1:6443 cannot be reached: connection refused; 'kubectl cluster-info' tries it, 'kubectl config get-contexts' lists others"},
 		{"interrupted on the way", &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api", Err: context.Canceled}, `list nodes: Get "https://10.0.0.1:6443/api": context canceled`},
 		{"forbidden", apierrors.NewForbidden(corev1.Resource("nodes"), "", nil), "list nodes: nodes is forbidden: <nil>"},
+		{"no time left", fmt.Errorf("client rate limiter Wait returned an error: %w", context.DeadlineExceeded), "list nodes: no time was left to ask the API server"},
 		{"anything else", errors.New("etcd is full"), "list nodes: etcd is full"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

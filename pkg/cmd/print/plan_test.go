@@ -259,6 +259,20 @@ func TestARunInPlainLines(t *testing.T) {
 	}
 }
 
+// Lines of what has ended have the time of its end, also where a step never began.
+func TestTheLinesOfARunThatEndedHaveItsTimes(t *testing.T) {
+	r := cmdtest.RunOf(cmdtest.Record("a", "webhook", run.StepSucceeded, func(rec *run.Record) { rec.FinishedAt = cmdtest.Before(2 * time.Hour) }), cmdtest.Record("b", "webhook", run.StepSkipped))
+	r.Journal.Phase, r.Journal.FinishedAt = run.Aborted, cmdtest.Before(time.Hour)
+	want := []*time.Time{cmdtest.Before(2 * time.Hour), cmdtest.Before(time.Hour), cmdtest.Before(time.Hour)}
+	var got []*time.Time
+	for _, u := range atNow().RunUpdates(r) {
+		got = append(got, u.At)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestColoursAreForPeople(t *testing.T) {
 	phases := []string{"Succeeded", "Failed", "Running", "Paused", "Unheard"}
 	var bare, painted []string

@@ -46,7 +46,7 @@ func (v Printer) RunUpdates(r view.Run) []Update {
 		}
 		u := Update{Of: r.Run.Name + "/" + s.Path, Text: v.AgentText(text)}
 		if s.Waits == "" && s.Restored != run.RestoreFailed && (s.Phase.Ended() || loopCount(s) == "" && s.Attempt < 2) { // else it came later
-			u.At = cmp.Or(s.FinishedAt, s.StartedAt)
+			u.At = cmp.Or(s.FinishedAt, s.StartedAt, j.FinishedAt) // what never began ends with its run
 		}
 		out = append(out, u)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -14,6 +15,8 @@ func (c Commands) Explain(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case strings.Contains(err.Error(), "client rate limiter Wait returned"): // client-go has no type for it
+		return UnansweredError{fmt.Errorf("%s: no time was left to ask the API server", doing)}
 	case errors.As(err, &out) && errors.Is(out.Err, TimeoutPassed):
 		return fmt.Errorf("%s: the API server at %s had not answered by then; %s shows whether it does", doing, serverOf(out.URL), c.ClusterInfo())
 	case errors.As(err, &out) && !errors.Is(err, context.Canceled):
