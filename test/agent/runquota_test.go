@@ -48,7 +48,7 @@ func silentServer(t *testing.T) (server *httptest.Server, asked *atomic.Int64) {
 // they called did not answer, which is a tenant's own server: nobody else's step that reads
 // more than a few objects went on.
 func TestWhoWaitsForAnAnswerKeepsNobodyFromReading(t *testing.T) {
-	theirs := newLabFor(t, 10*time.Minute) // a minute alone; a guess for a busy machine
+	theirs := newLab(t)
 	mine := theirs.beside()
 	maps := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "patch"}}
 	for _, l := range []*lab{theirs, mine} {
@@ -75,7 +75,7 @@ func TestWhoWaitsForAnAnswerKeepsNobodyFromReading(t *testing.T) {
 // one takes as long as before. The fastest counts: whatever else is at work on this machine delays some
 // of the runs, and a queue that both shared would delay all of them.
 func TestHangingCallsOfOneTenantDelayNobodyElse(t *testing.T) {
-	theirs := newLabFor(t, 10*time.Minute) // a minute alone; a guess for a busy machine
+	theirs := newLab(t)
 	mine := theirs.beside()
 	for _, l := range []*lab{theirs, mine} {
 		l.runner()
