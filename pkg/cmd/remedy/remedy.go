@@ -38,22 +38,22 @@ func (c Commands) line(format string, args ...string) string {
 
 // plain is a command about something without a namespace.
 func (c Commands) plain(format string, args ...string) string {
-	flags := ""
-	if c.ClusterFlags != "" {
-		flags = c.ClusterFlags + " "
+	return fmt.Sprintf("'%s %s%s'", c.Name, c.flags(), words(format, args...))
+}
+
+// flags are those that choose the cluster, with a space after them.
+func (c Commands) flags() string {
+	if c.ClusterFlags == "" {
+		return ""
 	}
-	return fmt.Sprintf("'%s %s%s'", c.Name, flags, words(format, args...))
+	return c.ClusterFlags + " "
 }
 
 // AgentText is a text of the agent whose commands name the cluster and the user as these do: the agent does not know
-// how its cluster is reached from here.
+// how its cluster is reached from here. Commands that name them already stay as they are.
 func AgentText(c Commands, text string) string {
-	flags := ""
-	if c.ClusterFlags != "" {
-		flags = c.ClusterFlags + " "
-	}
-	own := "'" + c.Name + " " + flags
-	return strings.NewReplacer("'kubectl maint ", own, "'kubectl ", "'kubectl "+flags, "| kubectl ", "| kubectl "+flags).Replace(text)
+	own, quoted, piped := "'"+c.Name+" "+c.flags(), "'kubectl "+c.flags(), "| kubectl "+c.flags()
+	return strings.NewReplacer(own, own, "'kubectl maint ", own, quoted, quoted, piped, piped, "'kubectl ", quoted, "| kubectl ", piped).Replace(text)
 }
 
 // offline is a command about files.

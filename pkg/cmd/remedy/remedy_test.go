@@ -162,8 +162,12 @@ func TestTheCommandsOfTheAgentNameTheClusterThatWasAsked(t *testing.T) {
 		},
 		"of a plugin that is called otherwise": {remedy.Commands{Name: "maint"}, "approve it with 'maint -n shop approve r' or 'maint -n shop reject r'; 'maint rbac -f FILE | kubectl apply -f -' and 'kubectl uncordon a' help; kubectl maint is not quoted"},
 	} {
-		if got := remedy.AgentText(c.by, text); got != c.want {
+		got := remedy.AgentText(c.by, text)
+		if got != c.want {
 			t.Errorf("%s: %s", name, got)
+		}
+		if again := remedy.AgentText(c.by, got); again != got {
+			t.Errorf("%s, once more: %s", name, again)
 		}
 	}
 }
