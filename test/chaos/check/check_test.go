@@ -3,6 +3,7 @@ package check
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -205,6 +206,38 @@ func TestCheckersSeeWhatIsWrongAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestWritesComeInTheOrderOfTheirVersions(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	b := newBook()
+	for i := range 400 {
+		at := float64(i)
+		switch random.IntN(4) {
+		case 0: // its answer is not written down
+			b.add(at, "a1", "patch", "deployments", "d", func(_ *harness.AuditEvent, o map[string]any) { delete(meta(o), "resourceVersion") })
+		case 1: // it changes nothing, long after its version was made
+			b.add(at, "a1", "patch", "configmaps", "p", nil)
+			if n := len(b.Audit); n > 60 {
+				again(b, 1+random.IntN(60))
+			}
+		default:
+			b.add(at, "a1", "patch", "configmaps", "p", nil)
+		}
+	}
+	random.Shuffle(len(b.Audit), func(i, j int) { b.Audit[i], b.Audit[j] = b.Audit[j], b.Audit[i] })
+	got := b.writes()
+	if len(got) != len(b.Audit) {
+		t.Fatalf("%d writes of %d", len(got), len(b.Audit))
+	}
+	var version uint64
+	var at time.Time
+	for i, w := range got {
+		if w.version > 0 && w.version < version || w.committed.Before(at) {
+			t.Fatalf("write %d: version %d of %s after version %d of %s", i, w.version, w.committed, version, at)
+		}
+		version, at = max(version, w.version), w.committed
+	}
+}
+
 func expect(t *testing.T, got []Finding, want string) {
 	t.Helper()
 	switch {
@@ -245,6 +278,14 @@ func (b *book) suspend(at float64, process string, to bool) *book {
 func late(b *book, sent float64) *book {
 	id := b.Audit[len(b.Audit)-1].ID
 	b.Sends[id] = Send{At: noon(sent), Process: b.Sends[id].Process}
+	return b
+}
+
+// again has the newest write answered with the version of the one so many before it: it
+// changed nothing.
+func again(b *book, before int) *book {
+	newest, old := &b.Audit[len(b.Audit)-1], b.Audit[len(b.Audit)-before]
+	newest.Response = old.Response
 	return b
 }
 

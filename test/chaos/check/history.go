@@ -77,7 +77,7 @@ type History struct {
 type write struct {
 	harness.AuditEvent
 	sent      time.Time // by its process, or, where no proxy saw it, received
-	committed time.Time // no later than this
+	committed time.Time // no later than this, in the order of versions
 	process   string    // empty: not an agent
 	version   uint64
 	object    object
@@ -126,8 +126,8 @@ func (h History) sentAt(e harness.AuditEvent) (time.Time, string) {
 	return e.Received.Time, ""
 }
 
-// writes are the accepted changes, in the order in which they were committed as far
-// as that is known.
+// writes are the accepted changes in the order in which they were committed: by
+// version, and where a kind's answers were not written down, by the time of the answer.
 func (h History) writes() []write {
 	var out []write
 	for _, e := range h.Audit {
@@ -142,13 +142,41 @@ func (h History) writes() []write {
 		w.version, _ = strconv.ParseUint(w.object.Metadata.ResourceVersion, 10, 64)
 		out = append(out, w)
 	}
-	slices.SortStableFunc(out, func(a, b write) int {
-		if a.version > 0 && b.version > 0 {
-			return cmp.Compare(a.version, b.version)
+	return inOrder(out)
+}
+
+// inOrder sorts writes. Versions and times may contradict each other: an answer can be
+// late, and a patch that changes nothing is answered with the version that stands. So a
+// write with a version was committed no later than any answer with a later one, and
+// only that instant is compared with those of writes without a version.
+func inOrder(all []write) []write {
+	var versioned, others []write
+	for _, w := range all {
+		if w.version > 0 {
+			versioned = append(versioned, w)
+		} else {
+			others = append(others, w)
 		}
-		return a.committed.Compare(b.committed)
+	}
+	byAnswer := func(a, b write) int { return a.committed.Compare(b.committed) }
+	slices.SortStableFunc(others, byAnswer)
+	slices.SortStableFunc(versioned, func(a, b write) int {
+		return cmp.Or(cmp.Compare(a.version, b.version), byAnswer(a, b))
 	})
-	return out
+	for i := len(versioned) - 2; i >= 0; i-- {
+		if next := versioned[i+1].committed; next.Before(versioned[i].committed) {
+			versioned[i].committed = next
+		}
+	}
+	out := make([]write, 0, len(all))
+	for len(versioned) > 0 && len(others) > 0 {
+		if others[0].committed.Before(versioned[0].committed) {
+			out, others = append(out, others[0]), others[1:]
+		} else {
+			out, versioned = append(out, versioned[0]), versioned[1:]
+		}
+	}
+	return append(append(out, versioned...), others...)
 }
 
 // step is a step's record in a journal.
