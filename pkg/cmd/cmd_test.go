@@ -22,7 +22,7 @@ func TestAWrongCommandLineIsToldWithAllItsFaultsAtOnce(t *testing.T) {
 		{"a near miss", []string{"statsu"}, "error: unknown command \"statsu\" for \"kubectl maint\"; did you mean status?\n"},
 		{"an unknown flag", []string{"skip", "p", "--nxt", "1"}, "error: unknown flag: --nxt\nerror: see 'kubectl maint skip --help'\n"},
 		{"a name where none is taken", []string{"rbac", "p"}, "error: 'kubectl maint rbac' takes no names, such as \"p\": see 'kubectl maint rbac --help'\n"},
-		{"no plan", []string{"trigger"}, "error: PLAN is missing\n"},
+		{"no plan", []string{"trigger"}, "error: PLAN is missing; --help shows examples\n"},
 		{"two plans", []string{"trigger", "a", "b"}, "error: one PLAN at a time, not 2\n"},
 		{
 			"trigger",
@@ -32,7 +32,7 @@ func TestAWrongCommandLineIsToldWithAllItsFaultsAtOnce(t *testing.T) {
 		{
 			"skip",
 			[]string{"skip", "--next", "0", "--until", "soon", "--dry-run=maybe"},
-			"error: PLAN is missing\nerror: --next must be from 1 to 100, is 0\nerror: give exactly one of --next, --slot, --until and --all\n" +
+			"error: PLAN is missing; --help shows examples\nerror: --next must be from 1 to 100, is 0\nerror: give exactly one of --next, --slot, --until and --all\n" +
 				"error: \"soon\" is no time: " + instant.Forms + "\nerror: --dry-run: \"maybe\" is not one of none, client, server\n",
 		},
 		{"skip nothing", []string{"skip", "p"}, "error: give exactly one of --next, --slot, --until and --all\n"},
@@ -44,7 +44,7 @@ func TestAWrongCommandLineIsToldWithAllItsFaultsAtOnce(t *testing.T) {
 		{"a pause until no time of no zone", []string{"pause", "p", "--until", "soon", "--timezone", "Europe/Berln"}, "error: --timezone: timezone: \"Europe/Berln\": is not a time zone of the IANA database 2025c; did you mean Europe/Berlin?\nerror: --until: \"soon\" is no time: " + instant.Forms + "\n"},
 		{"status of all and of one", []string{"status", "-A", "p"}, "error: -A and names exclude each other: a name is looked for in one namespace\n"},
 		{"lint of nothing", []string{"lint", "-o", "xml"}, "error: -f is missing: name a file or folder, or - for standard input\nerror: -o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"xml\"\n"},
-		{"next", []string{"next", "--count", "0"}, "error: PLAN or POLICY is missing\nerror: --count must be from 1 to 10000, is 0\n"},
+		{"next", []string{"next", "--count", "0"}, "error: PLAN or POLICY is missing; --help shows examples\nerror: --count must be from 1 to 10000, is 0\n"},
 		{"history", []string{"history", "p", "--limit", "-1"}, "error: --limit must be 0 or more, is -1\n"},
 		{"describe nothing", []string{"describe"}, "error: name a RUN or a PLAN; 'kubectl maint list' shows the plans, 'kubectl maint history PLAN' their runs\n"},
 		{"an image of two words", []string{"install", "--image", "a b", "-n", "X"}, "error: --namespace \"X\" cannot name a namespace\nerror: --image \"a b\" cannot name an image\n"},

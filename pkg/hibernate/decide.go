@@ -486,7 +486,7 @@ func (r Record) left() string {
 	if r.Operation == Shutdown {
 		out = append(out, r.LeftOut...)
 		if len(r.Resources)+len(out) == 0 {
-			out = append(out, "it selects nothing that is awake")
+			out = append(out, "nothing that it selects is awake")
 		}
 	}
 	const most = 5

@@ -422,7 +422,7 @@ func TestATargetThatSleepsSaysWhatOfItDoesNot(t *testing.T) {
 		want      string
 	}{
 		"all of it sleeps":                {[]Resource{{ID: "web", AsleepAt: &evening}}, true, ""},
-		"there is nothing":                {nil, true, "it selects nothing that is awake"},
+		"there is nothing":                {nil, true, "nothing that it selects is awake"},
 		"something puts it back":          {revived, false, "web: flux puts it back; it was put to sleep again 2 times, the next time not before 2026-03-02T20:05:00Z"},
 		"something did, and it sleeps":    {revived, true, "web: flux puts it back; it was put to sleep again 2 times, the next time not before 2026-03-02T20:05:00Z"},
 		"something did for the last time": {[]Resource{{ID: "web", AsleepAt: &evening, Revived: 1, RevivedBy: "flux"}}, true, ""},

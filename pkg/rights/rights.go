@@ -69,7 +69,11 @@ func expression(text string) bool { return strings.Contains(text, "${") }
 // made anew.
 func (c *collector) need(o object, subresource string, verbs ...string) {
 	if expression(o.Kind) || expression(o.APIVersion) || expression(o.Namespace) {
-		c.open = append(c.open, fmt.Sprintf("%s: %s on %s %s of namespace %q, as a run finds them", c.at, strings.Join(verbs, ", "), o.APIVersion, o.Kind, o.Namespace))
+		where := ""
+		if o.Namespace != "" {
+			where = " of namespace " + o.Namespace
+		}
+		c.openly("%s on %s %s%s; only a run knows which objects these are", strings.Join(verbs, ", "), o.APIVersion, o.Kind, where)
 		return
 	}
 	n := Need{Namespace: c.namespace, APIVersion: o.APIVersion, Kind: o.Kind, Subresource: subresource, Name: o.Name, For: c.at}
@@ -205,9 +209,11 @@ func (c *collector) secret(name string) {
 	c.need(object{APIVersion: core, Kind: "Secret", Name: name}, "", "get")
 }
 
-// openly notes what no Role here says.
+// openly notes once what no Role here says.
 func (c *collector) openly(format string, args ...any) {
-	c.open = append(c.open, c.at+": "+fmt.Sprintf(format, args...))
+	if text := c.at + ": " + fmt.Sprintf(format, args...); !slices.Contains(c.open, text) {
+		c.open = append(c.open, text)
+	}
 }
 
 // step takes in one step. Steps on another cluster need their rights there.
@@ -236,7 +242,7 @@ func (c *collector) step(s plan.Step, on *connector.Reference) {
 	case plan.TypeHoldOwners:
 		o := c.about(s, "object")
 		c.need(o, "", "get")
-		c.open = append(c.open, fmt.Sprintf("%s: get, list, watch, patch on the Kustomization, HelmRelease or Application that owns %s/%s, in its namespace", c.at, o.Kind, o.Name))
+		c.openly("get, list, watch, patch on the Kustomization, HelmRelease or Application that owns %s/%s, in its namespace", o.Kind, o.Name)
 	case "wait":
 		c.waits(s)
 	case "delete-object":

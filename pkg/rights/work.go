@@ -38,7 +38,7 @@ func (c *collector) work(s plan.Step) {
 func (c *collector) hold(name string) {
 	c.need(object{APIVersion: core, Kind: "ConfigMap", Name: name}, "", "get", "patch", "list", "watch")
 	if expression(name) {
-		c.openly("with the admission policies, override on plans.maint.dev of the HibernatePlan %s, as a run finds it", name)
+		c.openly("with the admission policies, override on plans.maint.dev of the HibernatePlan %s; only a run knows which one that is", name)
 		return
 	}
 	c.need(object{APIVersion: OfIntents, Kind: "Plan", Name: name}, "", "override")

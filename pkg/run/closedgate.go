@@ -27,8 +27,8 @@ func (h ClosedGate) TooLate() bool {
 // StaysClosed is what is said of a window of which nobody knows when it opens.
 const StaysClosed = "which does not open by itself"
 
-// MissedBefore begins what is said of a slot whose window opens too late; the time follows.
-const MissedBefore = "before that, its slot is Missed at "
+// TooLate is said of a window that opens after the slot that waits for it is Missed; the time of that follows.
+const TooLate = "too late: its slot is Missed at "
 
 // Message says why a run waits, and for how long.
 func (h ClosedGate) Message() string {
@@ -46,7 +46,7 @@ func (h ClosedGate) window(clock func(time.Time) string) string {
 	case h.Opens == nil:
 		return "its window, " + StaysClosed + " (" + h.Reason + ")"
 	case h.TooLate():
-		return "its window, which opens at " + clock(*h.Opens) + " (" + h.Reason + "): " + MissedBefore + clock(h.Deadline)
+		return "its window, which opens at " + clock(*h.Opens) + ", " + TooLate + clock(h.Deadline) + " (" + h.Reason + ")"
 	}
 	return "its window, which opens at " + clock(*h.Opens) + " (" + h.Reason + ")"
 }

@@ -52,7 +52,7 @@ func TestAWaitIsToldWithItsEndAsFarAsItIsKnown(t *testing.T) {
 	}{
 		"it opens":                 {run.ClosedGate{Reason: "night", Opens: coretest.On("03:00")}, "waits for its window, which opens at 2026-12-05T03:00:00Z (night)"},
 		"in time for its slot":     {run.ClosedGate{Reason: "night", Opens: coretest.On("03:00"), Deadline: coretest.Clock("03:00")}, "waits for its window, which opens at 2026-12-05T03:00:00Z (night)"},
-		"too late for its slot":    {run.ClosedGate{Reason: "night", Opens: coretest.On("03:00"), Deadline: coretest.Clock("02:30")}, "waits for its window, which opens at 2026-12-05T03:00:00Z (night): before that, its slot is Missed at 2026-12-05T02:30:00Z"},
+		"too late for its slot":    {run.ClosedGate{Reason: "night", Opens: coretest.On("03:00"), Deadline: coretest.Clock("02:30")}, "waits for its window, which opens at 2026-12-05T03:00:00Z, too late: its slot is Missed at 2026-12-05T02:30:00Z (night)"},
 		"it is looked for later":   {run.ClosedGate{Reason: "night; looked for later", Later: true}, "waits for its window (night; looked for later)"},
 		"it does not":              {run.ClosedGate{Reason: "Restrictive"}, "waits for its window, which does not open by itself (Restrictive)"},
 		"nobody knows: say why":    {run.ClosedGate{Reason: "there is no such policy", NotReady: true}, "there is no such policy"},

@@ -413,19 +413,12 @@ func (c *Controller) admissionFacts(ctx context.Context, l *store.CachedRun) (tr
 // heldBy finds started runs in the way. The locks say it too, but only after
 // each started run was looked at once since this agent began: then it takes its own.
 func (c *Controller) heldBy(ctx context.Context, l *store.CachedRun, s *trigger.AdmissionFacts) {
-	type hold struct{ itsPlan, itsTarget bool }
-	holds := map[*store.LiveRun]hold{}
-	for _, other := range c.Stores.Runs.Filter(func(o *store.LiveRun) bool {
-		itsPlan, itsTarget := trigger.Holds(o.Head, o.Journal.Phase, l.Run)
-		if itsPlan || itsTarget {
-			holds[o] = hold{itsPlan, itsTarget}
-		}
-		return itsPlan || itsTarget
-	}) {
-		if holds[other].itsPlan {
+	for _, other := range c.Stores.Runs.InTheWay(l) {
+		itsPlan, itsTarget := trigger.Holds(other.Head, other.Journal.Phase, l.Run)
+		if itsPlan {
 			s.PlanBusy = other.Head.Name
 		}
-		if holds[other].itsTarget && (other.Object.Namespace == l.Object.Namespace || c.mayChange(ctx, l) == c.mayChange(ctx, c.Stores.Runs.ReadWhole(other))) {
+		if itsTarget && (other.Object.Namespace == l.Object.Namespace || c.mayChange(ctx, l) == c.mayChange(ctx, c.Stores.Runs.ReadWhole(other))) {
 			s.LockedBy = nameFrom(l.Object.Namespace, other.Key().String())
 		}
 	}

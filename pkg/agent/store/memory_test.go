@@ -392,6 +392,52 @@ func TestTheRunsOfAPlanAreThoseThatWereAskedForFirst(t *testing.T) {
 	}
 }
 
+func TestOnlyRunsOfItsPlanAndOfItsTargetAreInTheWayOfARun(t *testing.T) {
+	rs := NewRuns(agenttest.Keys())
+	keys := map[string]types.NamespacedName{}
+	see := func(token, plan, target string, version int, phase run.Phase) {
+		r := run.Run{Namespace: "ns", Plan: plan, PlanUID: plan + "-uid", TargetUID: target, Request: run.Request{Kind: run.ByToken, Token: token}, Spec: stepsHold()}
+		r.Name = annotations.RunName(r.Plan, r.PlanUID, r.Request)
+		keys[token] = types.NamespacedName{Namespace: "ns", Name: r.Name}
+		cm, err := annotations.RunObject(r, run.Journal{Phase: phase})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cm.ResourceVersion = strconv.Itoa(version)
+		rs.Observe(agenttest.Signed(t, cm))
+	}
+	inTheWay := func(of string) string {
+		var out []string
+		for _, l := range rs.InTheWay(rs.Get(keys[of])) {
+			out = append(out, l.Head.Request.Token)
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+	see("a", "p", "web", 1, run.Pending)
+	see("b", "p", "", 2, run.Running)
+	see("c", "q", "web", 3, run.Running)
+	see("d", "q", "db", 4, run.Running)
+	see("e", "r", "", 5, run.Running)
+	see("c", "q", "web", 6, run.Running) // seen again, it is there once
+	for of, want := range map[string]string{"a": "a b c", "b": "a b", "c": "a c d", "e": "e"} {
+		if got := inTheWay(of); got != want {
+			t.Errorf("in the way of %s are %q, not %q", of, got, want)
+		}
+	}
+	for token := range keys {
+		rs.Drop(keys[token], 9)
+	}
+	if len(rs.byPlan)+len(rs.byTarget) > 0 {
+		t.Errorf("what has ended is kept: %v, %v", rs.byPlan, rs.byTarget)
+	}
+}
+
+// stepsHold is what a run does that waits for somebody.
+func stepsHold() plan.Spec {
+	return plan.Spec{Steps: []plan.Step{{Name: "hold", Type: "suspend"}}}.Defaulted()
+}
+
 func TestWhatIsKnownOfAPlanGoesWithItsText(t *testing.T) {
 	p, cm := NewPlans(), documentOf(annotations.KindPlan, "shop", "nightly")
 	cm.UID = "u"

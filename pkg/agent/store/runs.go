@@ -198,14 +198,15 @@ func (l *LiveRun) ActiveRun() trigger.ActiveRun { return trigger.ActiveRunOf(l.H
 // Runs are the live runs as last seen or last written by us, whichever is
 // newer: the watch's echo of an older state never hides what we wrote.
 type Runs struct {
-	mu      sync.Mutex
-	byKey   map[types.NamespacedName]*LiveRun
-	parsed  *Parsed[*CachedRun] // whole runs, each of the object that byKey has
-	byPlan  map[types.NamespacedName]map[types.NamespacedName]bool
-	ended   map[types.NamespacedName]uint64   // runs that we ended, until the watch has seen it too
-	orphans map[types.NamespacedName]*LiveRun // runs that vanished without us, until their entries are closed
-	Holds   *Holds
-	Quota   *runquota.Quota // of those of each namespace, orphans among them
+	mu       sync.Mutex
+	byKey    map[types.NamespacedName]*LiveRun
+	parsed   *Parsed[*CachedRun] // whole runs, each of the object that byKey has
+	byPlan   index[types.NamespacedName]
+	byTarget index[string]                     // by the UID of the object that a run holds; of no object: those that hold none
+	ended    map[types.NamespacedName]uint64   // runs that we ended, until the watch has seen it too
+	orphans  map[types.NamespacedName]*LiveRun // runs that vanished without us, until their entries are closed
+	Holds    *Holds
+	Quota    *runquota.Quota // of those of each namespace, orphans among them
 	// recorded are those that stand as Running in the status of their plan.
 	recorded  map[types.NamespacedName]bool
 	stuck     map[types.NamespacedName]string // what the API server refuses for good of what they would write
@@ -213,10 +214,26 @@ type Runs struct {
 	keys      *keys.Store
 }
 
+// index has the keys of runs by what they share.
+type index[K comparable] map[K]map[types.NamespacedName]bool
+
+func (x index[K]) add(shared K, k types.NamespacedName) {
+	if x[shared] == nil {
+		x[shared] = map[types.NamespacedName]bool{}
+	}
+	x[shared][k] = true
+}
+
+func (x index[K]) remove(shared K, k types.NamespacedName) {
+	if delete(x[shared], k); len(x[shared]) == 0 {
+		delete(x, shared)
+	}
+}
+
 // NewRuns knows of none. Those count that are signed with the agent's key.
 func NewRuns(signed *keys.Store) *Runs {
 	parsed := NewParsed[*CachedRun](maxParsedRuns, maxParsedRunsWeight).KeepHeavy()
-	r := &Runs{keys: signed, parsed: parsed, byKey: map[types.NamespacedName]*LiveRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*LiveRun{}, Holds: NewHolds(), Quota: runquota.New(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}, unclaimed: map[types.NamespacedName]bool{}}
+	r := &Runs{keys: signed, parsed: parsed, byKey: map[types.NamespacedName]*LiveRun{}, byPlan: index[types.NamespacedName]{}, byTarget: index[string]{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*LiveRun{}, Holds: NewHolds(), Quota: runquota.New(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}, unclaimed: map[types.NamespacedName]bool{}}
 	r.Holds.read = func(cm *corev1.ConfigMap) run.Journal { return r.ReadWhole(&LiveRun{Object: cm}).Journal }
 	return r
 }
@@ -335,15 +352,15 @@ func (r *Runs) Put(l *CachedRun) {
 
 func (r *Runs) put(l *CachedRun, live *LiveRun, weight int) {
 	k := l.Key()
+	if was := r.byKey[k]; was != nil {
+		r.byTarget.remove(was.Head.TargetUID, k)
+	}
 	r.byKey[k] = live
+	r.byTarget.add(live.Head.TargetUID, k)
+	r.byPlan.add(l.PlanKey(), k)
 	r.Quota.Set(k, live.bytes())
 	r.parsed.Keep(k, weight, l)
 	r.Holds.saw(l)
-	pk := l.PlanKey()
-	if r.byPlan[pk] == nil {
-		r.byPlan[pk] = map[types.NamespacedName]bool{}
-	}
-	r.byPlan[pk][k] = true
 }
 
 // Drop forgets a run that ended, at a version below which echoes are ignored.
@@ -430,11 +447,8 @@ func (r *Runs) forget(k types.NamespacedName) {
 	delete(r.recorded, k)
 	delete(r.stuck, k)
 	delete(r.unclaimed, k)
-	pk := have.PlanKey()
-	delete(r.byPlan[pk], k)
-	if len(r.byPlan[pk]) == 0 {
-		delete(r.byPlan, pk)
-	}
+	r.byPlan.remove(have.PlanKey(), k)
+	r.byTarget.remove(have.Head.TargetUID, k)
 }
 
 // MarkRecorded notes that runs stand in the status of their plan, and gives those that
@@ -574,6 +588,23 @@ func (r *Runs) OfPlan(k types.NamespacedName) []*LiveRun {
 	var out []*LiveRun
 	for rk := range r.byPlan[k] {
 		out = append(out, r.byKey[rk])
+	}
+	sortRuns(out)
+	return out
+}
+
+// InTheWay are the live runs of a run's plan and those that hold its target, oldest request first; itself, too.
+func (r *Runs) InTheWay(of *CachedRun) []*LiveRun {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keys := map[types.NamespacedName]bool{}
+	maps.Copy(keys, r.byPlan[of.PlanKey()])
+	if of.Run.TargetUID != "" {
+		maps.Copy(keys, r.byTarget[of.Run.TargetUID])
+	}
+	var out []*LiveRun
+	for k := range keys {
+		out = append(out, r.byKey[k])
 	}
 	sortRuns(out)
 	return out

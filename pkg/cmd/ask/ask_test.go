@@ -168,6 +168,6 @@ func TestUnskip(t *testing.T) {
 		{name: "nothing is skipped", spec: weekly, line: "unskip orders", out: "plan/orders skips nothing\n"},
 		{name: "a trial", spec: weekly, notes: skipping("all"), line: "unskip orders --dry-run=client", out: "plan/orders no longer skips all slots (dry run)\n"},
 		{name: "a slot that is no time", spec: weekly, line: "unskip orders --slot soon", code: 2, err: "error: \"soon\" is no time: write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, \"tomorrow 08:00\", \"sat 02:00\" or \"2026-12-24 18:00\"\n"},
-		{name: "no plan is named", line: "unskip", code: 2, err: "error: PLAN is missing\n"},
+		{name: "no plan is named", line: "unskip", code: 2, err: "error: PLAN is missing; --help shows examples\n"},
 	})
 }

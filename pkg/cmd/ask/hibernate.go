@@ -269,7 +269,7 @@ func (o *holdOptions) find(ctx context.Context, k *factory.Cluster) ([]view.Slee
 			return nil, err
 		}
 		if len(objects) == 0 {
-			return nil, fmt.Errorf("no hibernate plans found%s", o.where(k))
+			return nil, fmt.Errorf("no HibernatePlans found%s", o.where(k))
 		}
 	}
 	agent, _ := o.Agent(ctx, k.Whole(o.plans.everywhere))

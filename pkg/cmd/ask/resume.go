@@ -49,7 +49,7 @@ passed during a pause do not run later. A HibernatePlan sleeps or wakes as its s
 says for the present time. A pause of a plan and a suspend of its run are two things:
 where only the run waits, resume of the plan says so, with the command for the run, and
 ends with exit code 3. RUN/STEP ends the suspend of one step, or accepts what was changed
-after it.
+after it; PLAN/STEP is the step of the newest run of the plan.
 
 A run that is held because somebody changed what one of its steps did goes on, and the
 change is accepted. If the run is in a suspend step at that time, the same command ends
@@ -151,7 +151,7 @@ func (r resumed) object() metav1.Object {
 func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name string) (resumed, error) {
 	kind, _ := factory.SplitKind(name)
 	if of, step := view.SplitStep(name); step != "" && kind != factory.KindNode {
-		cm, err := k.Document(ctx, of, annotations.KindRun)
+		cm, err := o.LiveRunObject(ctx, k, of)
 		if errors.As(err, new(factory.NotFoundError)) {
 			if gone, _ := k.LeftBy(ctx, factory.BareName(of)); gone != nil {
 				rec, err := stepOf(*gone, step)

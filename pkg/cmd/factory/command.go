@@ -61,7 +61,7 @@ func OneName(args []string, what string, f *exit.Faults) string {
 	case len(args) == 1 && args[0] != "":
 		return args[0]
 	case len(args) == 0:
-		f.Add("%s is missing", what)
+		f.Add("%s is missing; --help shows examples", what)
 	default:
 		f.Add("one %s at a time, not %d", what, len(args))
 	}

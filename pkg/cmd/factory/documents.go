@@ -213,7 +213,7 @@ func (k *Cluster) Plans(ctx context.Context, namespace, selector string) ([]*cor
 
 // HibernatePlans are the HibernatePlans of a namespace, by name.
 func (k *Cluster) HibernatePlans(ctx context.Context, namespace, selector string) ([]*corev1.ConfigMap, error) {
-	return k.ListDocuments(ctx, "hibernate plans", annotations.KindHibernatePlan, namespace, selector)
+	return k.ListDocuments(ctx, "HibernatePlans", annotations.KindHibernatePlan, namespace, selector)
 }
 
 // Prices are the prices of a namespace, by name.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
 // Resource is what a name on the command line means: a document or a node.
@@ -45,7 +46,7 @@ func (k *Cluster) Find(ctx context.Context, name string, kinds ...string) (Resou
 		return Resource{Node: n}, nil
 	}
 	kind := cm.Labels[annotations.LabelKind]
-	return Resource{}, exit.Errorf(exit.CodeUsage, "%s is a %s in namespace %s, and a node: write %s/%s or node/%s", name, strings.ReplaceAll(kind, "-", " "), cm.Namespace, kind, cm.Name, name)
+	return Resource{}, exit.Errorf(exit.CodeUsage, "%s is a %s in namespace %s, and a node: write %s/%s or node/%s", name, view.KindWord(kind), cm.Namespace, kind, cm.Name, name)
 }
 
 // unknown says whether an error leaves open if there is such a document: the API server did not

@@ -76,7 +76,7 @@ func TestWhatANameFinds(t *testing.T) {
 		{name: "a policy by the kind of all documents", arg: "cm/night", want: "configmap night"},
 		{name: "a plan that is no policy", arg: "policy/orders", code: 1, err: "shop/orders is a plan and no policy; see 'kubectl maint list policies'"},
 		{name: "a policy that is no plan", arg: "Plans/night", code: 1, err: "shop/night is a policy and no plan; see 'kubectl maint list'"},
-		{name: "a plan that is of the other kind", arg: "hibernate-plan/orders", code: 1, err: "shop/orders is a plan and no hibernate plan; see 'kubectl maint list'"},
+		{name: "a plan that is of the other kind", arg: "hibernate-plan/orders", code: 1, err: "shop/orders is a plan and no HibernatePlan; see 'kubectl maint list'"},
 		{name: "a run, which is not asked for", arg: "run/orders-a", code: 1, err: "shop/maint-run-orders-a is a run and no plan or policy; see 'kubectl maint list'"},
 		{name: "no policy of that name", arg: "policy/nigh", code: 1, err: `there is no policy "nigh" in namespace shop; did you mean "night"?`},
 		{name: "nothing", arg: "ghost", code: 1, err: `there is no plan or policy "ghost" in namespace shop; see 'kubectl maint list'; nor is there a node of that name`},
@@ -578,7 +578,7 @@ func TestOneName(t *testing.T) {
 		args        []string
 		want, fault string
 	}{
-		{[]string{"orders"}, "orders", ""}, {nil, "", "PLAN is missing"}, {[]string{"a", "b"}, "", "one PLAN at a time, not 2"}, {[]string{""}, "", "one PLAN at a time, not 1"},
+		{[]string{"orders"}, "orders", ""}, {nil, "", "PLAN is missing; --help shows examples"}, {[]string{"a", "b"}, "", "one PLAN at a time, not 2"}, {[]string{""}, "", "one PLAN at a time, not 1"},
 	} {
 		var f exit.Faults
 		if got := factory.OneName(c.args, "PLAN", &f); got != c.want || strings.Join(f, "") != c.fault {

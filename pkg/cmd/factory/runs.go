@@ -46,6 +46,20 @@ func (c *Factory) LiveRunOf(ctx context.Context, k *Cluster, name string) (view.
 	return c.newestOf(ctx, k, name, func(r view.Run) bool { return !r.Journal.Phase.Ended() }, " that has not ended")
 }
 
+// LiveRunObject is the object of a run, or of the newest run of a plan as of LiveRunOf. That a plan has no
+// run is no NotFoundError.
+func (c *Factory) LiveRunObject(ctx context.Context, k *Cluster, name string) (*corev1.ConfigMap, error) {
+	cm, err := k.Document(ctx, name, annotations.KindRun, annotations.KindPlan)
+	if err != nil || cm.Labels[annotations.LabelKind] == annotations.KindRun {
+		return cm, err
+	}
+	r, err := c.LiveRunOf(ctx, k, name)
+	if err != nil {
+		return nil, exit.Errorf(exit.CodeError, "%s", err)
+	}
+	return k.Document(ctx, r.Run.Name, annotations.KindRun)
+}
+
 // newestOf is the newest run of a plan, preferring those that a function accepts.
 func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, meant func(view.Run) bool, words string) (view.Run, error) {
 	cm, err := k.Document(ctx, name, annotations.KindRun, annotations.KindPlan)

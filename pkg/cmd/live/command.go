@@ -39,7 +39,7 @@ func commandFor(key string, of view.Resource, home string) (c command, whyNot st
 	case key == "s" && (isPlan || kind == annotations.KindHibernatePlan):
 		return onto(of, home, "skip", of.Name, "--next", "1"), ""
 	}
-	return command{}, "a " + strings.ReplaceAll(kind, "-", " ") + " has nothing to " + map[string]string{"a": "approve", "l": "log", "s": "skip"}[key]
+	return command{}, "a " + view.KindWord(kind) + " has nothing to " + map[string]string{"a": "approve", "l": "log", "s": "skip"}[key]
 }
 
 // onto adds the namespace where it is not that of the view.

@@ -189,9 +189,9 @@ func (m model) below() []string {
 	}
 	switch {
 	case m.footer.confirm != nil:
-		say("carry out '" + m.footer.confirm.line(m.name) + "'? [y/N]")
+		say("run '" + m.footer.confirm.line(m.name) + "'? [y/N]")
 	case m.footer.doing != "":
-		say("carries out '" + m.footer.doing + "' …")
+		say("running '" + m.footer.doing + "' …")
 	case m.footer.notice != "":
 		say(m.footer.notice)
 	}

@@ -168,21 +168,21 @@ func TestKeys(t *testing.T) {
 		{name: "esc closes what was opened", keys: "enter esc", asked: []string{"open 1 maint status run/r1 -w in shop", "close 1"}},
 		{name: "esc at the beginning leaves nothing", keys: "esc"},
 		{name: "logs are opened without a question", keys: "l", asked: []string{"open 1 maint logs r1 -f in shop"}},
-		{name: "a is asked first", keys: "a", last: "carry out 'maint approve r1'? [y/N]"},
-		{name: "and done after y", keys: "a y", asked: []string{"do maint approve r1 in shop"}, last: "carries out 'maint approve r1' …"},
+		{name: "a is asked first", keys: "a", last: "run 'maint approve r1'? [y/N]"},
+		{name: "and done after y", keys: "a y", asked: []string{"do maint approve r1 in shop"}, last: "running 'maint approve r1' …"},
 		{name: "n is no", keys: "a n", last: "nothing was done"},
 		{name: "and so is any other key", keys: "a enter", last: "nothing was done"},
 		{name: "q while asked is no, too", keys: "a q", last: "nothing was done"},
-		{name: "a plan is approved by what its run asks", keys: "down j a y", asked: []string{"do maint approve r1/ask in shop"}, last: "carries out 'maint approve r1/ask' …"},
+		{name: "a plan is approved by what its run asks", keys: "down j a y", asked: []string{"do maint approve r1/ask in shop"}, last: "running 'maint approve r1/ask' …"},
 		{name: "a says where nothing waits for approval", keys: "down down down a", last: "nothing of it waits for approval"},
 		{name: "r says where nothing waits to be resumed", keys: "down down down r", last: "nothing of it waits to be resumed"},
-		{name: "r resumes", keys: "G r y", asked: []string{"do maint resume plan/backup in shop"}, last: "carries out 'maint resume plan/backup' …"},
-		{name: "s skips the next slot", keys: "G s y", asked: []string{"do maint skip backup --next 1 in shop"}, last: "carries out 'maint skip backup --next 1' …"},
-		{name: "s on a run is of its plan", keys: "s y", asked: []string{"do maint skip orders --next 1 in shop"}, last: "carries out 'maint skip orders --next 1' …"},
-		{name: "one at a time", keys: "a y a", asked: []string{"do maint approve r1 in shop"}, last: "carries out 'maint approve r1' …"},
+		{name: "r resumes", keys: "G r y", asked: []string{"do maint resume plan/backup in shop"}, last: "running 'maint resume plan/backup' …"},
+		{name: "s skips the next slot", keys: "G s y", asked: []string{"do maint skip backup --next 1 in shop"}, last: "running 'maint skip backup --next 1' …"},
+		{name: "s on a run is of its plan", keys: "s y", asked: []string{"do maint skip orders --next 1 in shop"}, last: "running 'maint skip orders --next 1' …"},
+		{name: "one at a time", keys: "a y a", asked: []string{"do maint approve r1 in shop"}, last: "running 'maint approve r1' …"},
 		{name: "q leaves", keys: "q", quit: true},
 		{name: "Ctrl-C leaves", keys: "ctrl+c", quit: true},
-		{name: "Ctrl-C leaves a question, too", keys: "a ctrl+c", quit: true, last: "carry out 'maint approve r1'? [y/N]"},
+		{name: "Ctrl-C leaves a question, too", keys: "a ctrl+c", quit: true, last: "run 'maint approve r1'? [y/N]"},
 		{name: "and the filter", keys: "/ q ctrl+c", quit: true},
 		{name: "q in the filter is a letter", keys: "/ q"},
 		{name: "help goes by any key", keys: "? q"},
@@ -256,10 +256,10 @@ func TestWhatAThingCannotBeAskedIsSaid(t *testing.T) {
 		{"a", "a node has nothing to approve"},
 		{"s", "a node has nothing to skip"},
 		{"l", "a node has nothing to log"},
-		{"r", "carry out 'maint resume node/a'? [y/N]"},
-		{"j a", "a hibernate plan has nothing to approve"},
-		{"j s", "carry out 'maint skip night --next 1'? [y/N]"},
-		{"G a", "carry out 'maint -n ops approve roll-1'? [y/N]"},
+		{"r", "run 'maint resume node/a'? [y/N]"},
+		{"j a", "a HibernatePlan has nothing to approve"},
+		{"j s", "run 'maint skip night --next 1'? [y/N]"},
+		{"G a", "run 'maint -n ops approve roll-1'? [y/N]"},
 	} {
 		m, _ := typed(modelOf(&noted{}, 80, 10, node, sleeper, elsewhere), c.keys)
 		if rows := onScreen(m); rows[len(rows)-2] != c.want {
@@ -368,7 +368,7 @@ func TestTheCursorStaysWithItsThing(t *testing.T) {
 	}
 	m, _ = typed(m, "s")
 	m = told(m, pictureMsg{lines: lines[:4]})
-	if rows := onScreen(m); rows[len(rows)-2] != "carry out 'maint skip mail --next 1'? [y/N]" {
+	if rows := onScreen(m); rows[len(rows)-2] != "run 'maint skip mail --next 1'? [y/N]" {
 		t.Errorf("%q", rows)
 	}
 }

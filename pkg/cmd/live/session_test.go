@@ -86,7 +86,7 @@ func TestStatusOnTheWholeScreen(t *testing.T) {
 	d.Types("\r")
 	d.Sees("Plan:", "esc back")
 	d.Types("s")
-	d.Sees("carry out 'kubectl maint skip quiet --next 1'? [y/N]")
+	d.Sees("run 'kubectl maint skip quiet --next 1'? [y/N]")
 	d.Types("n")
 	d.Sees("nothing was done")
 	d.Types("\x1b")
@@ -105,7 +105,7 @@ func TestAProposedCommandNamesTheNamespaceAndTheClusterThatWereGiven(t *testing.
 	d.Types("/quiet\r")
 	d.Sees("> quiet")
 	d.Types("s")
-	d.Sees("carry out 'kubectl maint --context prod -n shop skip quiet --next 1'? [y/N]")
+	d.Sees("run 'kubectl maint --context prod -n shop skip quiet --next 1'? [y/N]")
 	d.Types("y")
 	d.Sees("error: plan quiet has no schedule")
 	d.Types("q")
@@ -119,7 +119,7 @@ func TestAKeyWritesWhatTheCommandWrites(t *testing.T) {
 	d := sits(t, 80, 24, "status run/maint-run-orders-a -w", asking()...)
 	d.Sees("▶ sure")
 	d.Types("a")
-	d.Sees("carry out 'kubectl maint approve maint-run-orders-a/sure'? [y/N]")
+	d.Sees("run 'kubectl maint approve maint-run-orders-a/sure'? [y/N]")
 	if v := d.cluster.Notes("orders")[annotations.Approve]; v != "" {
 		t.Fatalf("it is approved before anybody said yes: %s", v)
 	}

@@ -65,7 +65,7 @@ func TestLogs(t *testing.T) {
 		{name: "a step that the run has not", line: "logs orders-a --step drop", world: world(stored(nil, dumped, cmdtest.Record("roll", plan.TypeForEach, run.StepPending))), code: 1, err: "error: run maint-run-orders-a has no step \"drop\"; it has dump, roll\n"},
 		{name: "a step of a loop's items, none of which is at work", line: "logs orders-a --step inner", world: world(stored(nil, dumped))},
 		{name: "no run", line: "logs ghost", world: world(), code: 1, err: "error: there is no run or plan \"ghost\" in namespace shop; see 'kubectl maint list runs'\n"},
-		{name: "no name", line: "logs", code: 2, err: "error: RUN is missing\n"},
+		{name: "no name", line: "logs", code: 2, err: "error: RUN is missing; --help shows examples\n"},
 		{name: "an unknown format", line: "logs orders-a -o wide", code: 2, err: "error: -o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"wide\"\n"},
 		{
 			name: "for scripts, a list", line: "logs orders-a -o json", world: world(stored(nil, dumped, failed)),

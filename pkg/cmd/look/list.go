@@ -55,7 +55,7 @@ that somebody asks for (requests), a line each.`,
 		},
 	}
 	o.out.AddFlags(cmd)
-	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "labels of what is listed")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "labels of what is listed; those of a run are maint.dev/plan and maint.dev/phase")
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	return cmd
 }

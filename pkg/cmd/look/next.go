@@ -204,7 +204,7 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 		case !v.Ready:
 			items[i].Note = view.JoinNote(item.Note, "policy not ready ("+v.Reason+")")
 		case start.TooLate():
-			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, zone)+" ("+v.Why()+"): "+run.MissedBefore+o.until(start.Deadline, zone))
+			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, zone)+", "+run.TooLate+o.until(start.Deadline, zone)+" ("+v.Why()+")")
 		case v.Until != nil:
 			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, zone)+" ("+v.Why()+")")
 		case v.Later != "":

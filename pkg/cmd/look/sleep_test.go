@@ -81,9 +81,9 @@ func TestNextOfSleep(t *testing.T) {
 		},
 		{name: "no sleep is to come", line: "next never", world: world, err: "no sleep is to come: the off-hours are excluded or suspended for good\n"},
 		{name: "a plan with a fault", line: "next broken", world: world, code: 1, err: "error: line 1: spec.schedule.offHours: is empty; write for instance [{start: \"20:00\", end: \"06:00\"}]\n"},
-		{name: "its logs", line: "logs office", world: world, code: 1, err: "error: shop/office is a hibernate-plan and no run or plan; a HibernatePlan has no runs: 'kubectl maint describe office' shows its targets, and 'kubectl maint trigger office' tries again what failed of them\n"},
-		{name: "whether change is permitted to it", line: "check office", world: world, code: 1, err: "error: shop/office is a hibernate-plan and no plan or policy; 'kubectl maint why office' says why it sleeps or is awake, and whether policies permit its sleep\n"},
-		{name: "its name as that of a policy", line: "next policy/office", world: world, code: 1, err: "error: shop/office is a hibernate-plan and no policy; see 'kubectl maint list policies'\n"},
+		{name: "its logs", line: "logs office", world: world, code: 1, err: "error: shop/office is a HibernatePlan and no run or plan; a HibernatePlan has no runs: 'kubectl maint describe office' shows its targets, and 'kubectl maint trigger office' tries again what failed of them\n"},
+		{name: "whether change is permitted to it", line: "check office", world: world, code: 1, err: "error: shop/office is a HibernatePlan and no plan or policy; 'kubectl maint why office' says why it sleeps or is awake, and whether policies permit its sleep\n"},
+		{name: "its name as that of a policy", line: "next policy/office", world: world, code: 1, err: "error: shop/office is a HibernatePlan and no policy; see 'kubectl maint list policies'\n"},
 	})
 }
 
@@ -103,7 +103,7 @@ func TestNextOfSleepInFiles(t *testing.T) {
 	}{
 		{"the only one", []string{"next", "-f", "one.yaml", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: friday("skipped")}},
 		{"one by its name", []string{"next", "-f", "two.yaml", "office", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: friday("")}},
-		{"two without a name", []string{"next", "-f", "two.yaml"}, cmdtest.Printed{Code: 2, Err: "error: the files hold 2 hibernate plans: name one (office, lunch)\n"}},
+		{"two without a name", []string{"next", "-f", "two.yaml"}, cmdtest.Printed{Code: 2, Err: "error: the files hold 2 HibernatePlans: name one (office, lunch)\n"}},
 		{"beside a plan the plan is meant", []string{"next", "-f", "both.yaml", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: cmdtest.JSON(`{"apiVersion":"maint.dev/v1alpha1","items":[{"utc":"2026-11-21T01:00:00Z","local":"2026-11-21T02:00:00+01:00","schedule":0,"note":""}],"kind":"SlotList"}`)}},
 	} {
 		t.Run(c.name, func(t *testing.T) { cmdtest.Offline(t, cmd.Run, "", c.args...).Is(t, c.want) })
@@ -333,7 +333,7 @@ func TestWhyItSleepsOrIsAwake(t *testing.T) {
 		{name: "its restore data carries no signature", line: "why office", world: objects(cmdtest.Namespace("shop"), hibernated(t, "office")[0], restoreData(t, "office")), code: 3, out: "Hibernated: 1 of 1 targets sleep\nit is to be asleep: off-hours\n1. restore data " + annotations.RestoreName("office", "apps") + " does not count: it carries no signature of the agent's\n   if it is the agent's own, sign it with " + adopt + "\n" + morning + askWake},
 		{name: "its restore data is gone", line: "why office", world: objects(cmdtest.Namespace("shop"), hibernated(t, "office")[0]), code: 3, out: "Hibernated: 1 of 1 targets sleep\nit is to be asleep: off-hours\n1. the restore data of target apps is gone: nobody knows how it was before it was put to sleep\n   wake it by hand, and say so with 'kubectl maint trigger office'\n" + morning + askWake},
 		{name: "it has a fault", line: "why broken", world: objects(cmdtest.Namespace("shop"), cmdtest.Sleeper("broken", "schedule: {offHours: []}", cmdtest.Noting(annotations.StatusPhase, "Invalid"))), code: 3, out: "Invalid\n1. the plan is invalid: line 1: spec.schedule.offHours: is empty; write for instance [{start: \"20:00\", end: \"06:00\"}]\n   fix it; 'kubectl maint lint -f FILE' shows all faults; what sleeps wakes at its time, or with 'kubectl maint wake broken'\n"},
-		{name: "a node has its name, too", line: "why office", world: objects(cmdtest.Namespace("shop"), cmdtest.Node("office"), plan(office)), code: 2, err: "error: office is a hibernate plan in namespace shop, and a node: write hibernate-plan/office or node/office\n"},
+		{name: "a node has its name, too", line: "why office", world: objects(cmdtest.Namespace("shop"), cmdtest.Node("office"), plan(office)), code: 2, err: "error: office is a HibernatePlan in namespace shop, and a node: write hibernate-plan/office or node/office\n"},
 	})
 	stale := cmdtest.Agent()
 	stale.Data["heartbeat"] = "2026-11-20T23:00:00Z"

@@ -107,7 +107,7 @@ func (o *rbacOptions) Run(context.Context) error {
 	}
 	for _, p := range w.Sleepers {
 		found, open := rights.OfSleep(p.Spec, p.Namespace, w.UseConnectors(p).Connectors)
-		add("hibernate plan", p.Namespace, p.Name, p.Spec.ServiceAccountName, found, open)
+		add("HibernatePlan", p.Namespace, p.Name, p.Spec.ServiceAccountName, found, open)
 	}
 	for _, p := range gated {
 		found, open := rights.OfGates(p.Spec, p.Namespace)

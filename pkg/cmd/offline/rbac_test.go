@@ -104,7 +104,7 @@ data:
 	if printed := strings.Join(strings.Fields(got.Out), " "); got.Code != 0 || printed != want {
 		t.Errorf("exit code %d, printed %s", got.Code, printed)
 	}
-	if want := "hibernate plan nights, target apps: get, list, watch, patch on scaledobjects.keda.sh, where KEDA is installed\nhibernate plan nights, target far: its rights are those of the account on the other cluster, far\n"; got.Err != want {
+	if want := "HibernatePlan nights, target apps: get, list, watch, patch on scaledobjects.keda.sh, where KEDA is installed\nHibernatePlan nights, target far: its rights are those of the account on the other cluster, far\n"; got.Err != want {
 		t.Errorf("said %q", got.Err)
 	}
 }

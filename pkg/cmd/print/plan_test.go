@@ -60,7 +60,7 @@ func TestThePictureOfAPlan(t *testing.T) {
 			"Plan:    orders in namespace shop", "Phase:   Idle", "Next:    Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 1h0m", "Window:  open until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m (policy night: in a window)",
 		}},
 		{"whose next slot lies outside of its window", standing("triggers: {schedules: [{cron: '0 12 * * *', timezone: Europe/Berlin}]}, policies: [{name: night}]", nil, nil), false, []string{
-			"Plan:    orders in namespace shop", "Phase:   Idle", "Next:    Sat 2026-11-21 12:00 CET (2026-11-21T11:00:00Z), in 11h0m, outside of its window, which opens at Sat 2026-11-21 23:00 CET (2026-11-21T22:00:00Z) (policy night: outside of the windows): before that, its slot is Missed at Sat 2026-11-21 13:00 CET (2026-11-21T12:00:00Z)", "Window:  open until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m (policy night: in a window)",
+			"Plan:    orders in namespace shop", "Phase:   Idle", "Next:    Sat 2026-11-21 12:00 CET (2026-11-21T11:00:00Z), in 11h0m, outside of its window, which opens at Sat 2026-11-21 23:00 CET (2026-11-21T22:00:00Z), too late: its slot is Missed at Sat 2026-11-21 13:00 CET (2026-11-21T12:00:00Z) (policy night: outside of the windows)", "Window:  open until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m (policy night: in a window)",
 		}},
 		{"paused by somebody, for a reason", standing(daily, []string{annotations.Pause, "2026-11-23T00:00:00Z", annotations.Actor(annotations.Pause), "joe", annotations.Reason(annotations.Pause), "release week", annotations.StatusPhase, "Paused", annotations.StatusMessage, "until Monday"}, nil), false, []string{
 			"Plan:   orders in namespace shop", "Phase:  Paused: until Monday", "Next:   Mon 2026-11-23 02:00 CET (2026-11-23T01:00:00Z), in 2d1h", "Pause:  until Mon 2026-11-23 01:00 CET (2026-11-23T00:00:00Z), in 2d0h, by joe (unverified): release week",
@@ -254,7 +254,7 @@ func TestARunInPlainLines(t *testing.T) {
 		})
 	}
 	p := standing("", nil, nil, cmdtest.RunOf())
-	if diff := cmp.Diff([]Update{{Of: "shop/orders", Text: "plan orders: Idle"}, {Of: "maint-run-p-x", Text: "run maint-run-p-x: Running"}}, atNow().PlanUpdates(p)); diff != "" {
+	if diff := cmp.Diff([]Update{{Of: "shop/orders", Text: "plan orders: Idle"}, {Of: "maint-run-p-x", Text: "run maint-run-p-x: Running", At: p.Active[0].Journal.StartedAt}}, atNow().PlanUpdates(p)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

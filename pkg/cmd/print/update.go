@@ -20,7 +20,11 @@ type Update struct {
 // RunUpdates are plain lines about a run: its state, and each step that has begun.
 func (v Printer) RunUpdates(r view.Run) []Update {
 	j := r.Journal
-	out := []Update{{Of: r.Run.Name, Text: fmt.Sprintf("run %s: %s%s%s", r.Run.Name, j.Phase, r.DryMark(), view.Colon(v.AgentText(cmp.Or(r.AnswersSaid(), waitingWords(j)))))}}
+	said := cmp.Or(r.AnswersSaid(), waitingWords(j))
+	out := []Update{{Of: r.Run.Name, Text: fmt.Sprintf("run %s: %s%s%s", r.Run.Name, j.Phase, r.DryMark(), view.Colon(v.AgentText(said)))}}
+	if said == "" { // else it came later
+		out[0].At = j.StartedAt
+	}
 	for _, s := range j.Steps {
 		if s.Phase == run.StepPending {
 			continue
@@ -58,20 +62,15 @@ func (v Printer) RunUpdates(r view.Run) []Update {
 }
 
 func waitingWords(j run.Journal) string {
-	if j.Phase == run.Pending && j.Waiting != "" {
-		if j.Waiting == run.WaitPause {
-			return "waits for the end of a pause"
-		}
-		if strings.HasPrefix(j.Message, "waits for ") { // the message says so
-			return j.Message
-		}
-		if j.Waiting == run.WaitClock || j.Waiting == run.WaitNotReady {
-			return "waits: " + j.Message
-		}
-		return "waits for " + j.Waiting + view.Colon(j.Message)
-	}
-	if j.RetryAt != nil || j.Phase.Ended() {
+	switch pending := j.Phase == run.Pending && j.Waiting != ""; {
+	case pending && j.Waiting == run.WaitPause:
+		return "waits for the end of a pause"
+	case pending && strings.HasPrefix(j.Message, "waits for "), !pending && (j.RetryAt != nil || j.Phase.Ended()): // the message says so
 		return j.Message
+	case pending && (j.Waiting == run.WaitClock || j.Waiting == run.WaitNotReady):
+		return "waits: " + j.Message
+	case pending:
+		return "waits for " + j.Waiting + view.Colon(j.Message)
 	}
 	return ""
 }

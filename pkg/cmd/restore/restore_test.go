@@ -154,7 +154,7 @@ func TestListAndShow(t *testing.T) {
 		{"restore show hibernate-plan/office apps -o jsonpath={.items[0].resources[0].before.replicas}", cmdtest.Printed{Out: "3"}},
 		{"restore show office ghost", cmdtest.Printed{Code: 1}},
 		{"restore show awake", cmdtest.Printed{Code: 3, Err: "error: plan awake has no restore data: nothing of it sleeps\n"}},
-		{"restore show ghost", cmdtest.Printed{Code: 1, Err: "error: there is no hibernate plan \"ghost\" in namespace shop; see 'kubectl maint list'\n"}},
+		{"restore show ghost", cmdtest.Printed{Code: 1, Err: "error: there is no HibernatePlan \"ghost\" in namespace shop; see 'kubectl maint list'\n"}},
 		{"restore show", cmdtest.Printed{Code: 2, Err: "error: give a PLAN, and a TARGET if you want one alone\n"}},
 		{"restore", cmdtest.Printed{Code: 2, Err: "error: say what: list, show or edit\n"}},
 	} {

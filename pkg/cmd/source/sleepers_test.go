@@ -30,7 +30,7 @@ func TestWhichSleeperIsMeant(t *testing.T) {
 		{"beside a plan no name means the plan", one + aPlan, "", "", ""},
 		{"beside a plan its name means it", one + aPlan, "orders", "orders", ""},
 		{"another name", one, "ghost", "", ""},
-		{"no name of two", one + two, "", "", "the files hold 2 hibernate plans: name one (orders, reports)"},
+		{"no name of two", one + two, "", "", "the files hold 2 HibernatePlans: name one (orders, reports)"},
 		{"none is there", aPlan, "", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -179,7 +179,7 @@ func only[T any](w Set, kind string, found []T, key func(T) (namespace, name str
 		twice = twice || slices.Contains(names, name)
 		names[i], full[i] = name, namespace+"/"+name
 	}
-	what := view.Counted(len(found), strings.ReplaceAll(kind, "-", " "))
+	what := view.Counted(len(found), view.KindWord(kind))
 	if twice {
 		return nil, exit.Errorf(exit.CodeUsage, "the files hold %s: name one, and its namespace with -n (%s)", what, strings.Join(full, ", "))
 	}

@@ -52,9 +52,17 @@ func KindWords(kinds []string) []string {
 		out = slices.DeleteFunc(out, func(kind string) bool { return kind == annotations.KindHibernatePlan })
 	}
 	for i, kind := range out {
-		out[i] = strings.ReplaceAll(kind, "-", " ")
+		out[i] = KindWord(kind)
 	}
 	return out
+}
+
+// KindWord is what people call a kind of document.
+func KindWord(kind string) string {
+	if kind == annotations.KindHibernatePlan {
+		return "HibernatePlan"
+	}
+	return strings.ReplaceAll(kind, "-", " ")
 }
 
 // WrongKind says that a ConfigMap is not what was looked for.
@@ -63,12 +71,15 @@ func WrongKind(cm *corev1.ConfigMap, what string) error {
 	if kind == "" {
 		return fmt.Errorf("the ConfigMap %s/%s is no %s: it lacks the label %s", cm.Namespace, cm.Name, what, annotations.LabelKind)
 	}
-	return fmt.Errorf("%s/%s is a %s and no %s", cm.Namespace, cm.Name, kind, what)
+	return fmt.Errorf("%s/%s is a %s and no %s", cm.Namespace, cm.Name, KindWord(kind), what)
 }
 
 // NoKind says of a name on the command line that no kind is named by what stands before its slash. Messages
 // write a document of another namespace as NAMESPACE/NAME.
 func NoKind(name string) string {
 	before, bare, _ := strings.Cut(name, "/")
+	if slices.Contains([]string{"namespace", "namespaces", "ns"}, strings.ToLower(before)) {
+		return fmt.Sprintf("%s: this command takes no namespace, but names of documents in it, with -n %s. 'allow' and 'freeze' take a whole namespace", name, bare)
+	}
 	return fmt.Sprintf("%s: there is no kind %q here. If %s is a namespace, write: %s -n %s. A document or node is written NAME, plan/NAME, policy/NAME, run/NAME or node/NAME. Other kinds are for 'allow' and 'freeze' alone, whose --end ends what they wrote", name, before, before, bare, before)
 }

@@ -201,7 +201,11 @@ func (o *options) holds(list []metav1.Condition) (bool, string) {
 	status = cmp.Or(status, string(metav1.ConditionTrue))
 	i := slices.IndexFunc(list, func(c metav1.Condition) bool { return strings.EqualFold(c.Type, kind) })
 	if i < 0 {
-		return false, "it has no condition " + kind
+		var has []string
+		for _, c := range list {
+			has = append(has, c.Type)
+		}
+		return false, "it has no condition " + kind + view.PrefixList(", but ", has)
 	}
 	c := list[i]
 	return strings.EqualFold(string(c.Status), status), fmt.Sprintf("condition %s=%s%s", c.Type, c.Status, view.Colon(print.New(o.Env, o.Zone).AgentText(c.Message)))

@@ -173,7 +173,7 @@ func (o *options) neverHas(name string, known []string) error {
 
 // notTaken refuses what a kind is not waited for with.
 func (o *options) notTaken(kind string) error {
-	return exit.Errorf(exit.CodeUsage, "a %s is not waited for with --for=%s: it takes %s", strings.ReplaceAll(kind, "-", " "), o.what, strings.Join(takes()[kind], ", "))
+	return exit.Errorf(exit.CodeUsage, "a %s is not waited for with --for=%s: it takes %s", view.KindWord(kind), o.what, strings.Join(takes()[kind], ", "))
 }
 
 func (o *options) one(ctx context.Context, k *factory.Cluster) error {

@@ -173,7 +173,7 @@ func TestWaitForTheEndOfARun(t *testing.T) {
 		return func(o *cmdtest.Cluster) { o.Stores("configmaps", ended(phase, message)) }
 	}
 	world := []runtime.Object{looked(), runningOrders()}
-	const shown = at + "run maint-run-orders-a: Running\n" + "2026-11-20T23:59:00Z step hold: Running\n"
+	const shown = "2026-11-20T23:00:00Z run maint-run-orders-a: Running\n" + "2026-11-20T23:59:00Z step hold: Running\n"
 	playAll(t, []waits{
 		{name: "it succeeds", line: "wait orders-a", until: "Running", world: world, then: ends(run.Succeeded, "done"), out: shown + "2026-11-20T23:59:00Z run maint-run-orders-a: Succeeded: done\n"},
 		{name: "it fails", line: "wait orders-a", until: "Running", world: world, then: ends(run.Failed, "no disk"), code: 4, out: shown + "2026-11-20T23:59:00Z run maint-run-orders-a: Failed: no disk\n", err: "error: run maint-run-orders-a ended Failed: no disk\n"},
@@ -282,7 +282,7 @@ func TestWaitForANode(t *testing.T) {
 
 func TestWaitRefusesACommandLine(t *testing.T) {
 	for line, want := range map[string]string{
-		"wait":                              "error: RUN, PLAN, POLICY or NODE is missing\n",
+		"wait":                              "error: RUN, PLAN, POLICY or NODE is missing; --help shows examples\n",
 		"wait a b":                          "error: one RUN, PLAN, POLICY or NODE at a time, not 2\n",
 		"wait a --for=ready=yes":            "error: --for=ready takes no value, is \"ready=yes\"\n",
 		"wait a --for=condition==True":      "error: --for=condition lacks its value: write --for=condition=Ready\n",

@@ -125,6 +125,7 @@ type follower struct {
 	runs, plans *Cache
 	screen      Screen
 	lastLedger  time.Time
+	needed      string    // what an earlier run of the plan needs from somebody
 	answers     string    // that the agent has not taken up
 	since       time.Time // since when they stand
 }
@@ -151,9 +152,10 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 		return true, exit.Errorf(exit.CodeNotNow, "plan %s was deleted before run %s began", f.plan.Name, f.name)
 	}
 	message := view.AgentMessage(cm, nil)
-	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(print.New(f.env, f.env.Zone).AgentText(message)))
+	over, err = f.endedUnseen(ctx)
+	text := fmt.Sprintf("waiting for run %s%s%s", f.name, view.Colon(print.New(f.env, f.env.Zone).AgentText(message)), view.Prefix("; ", f.needed))
 	f.screen.ShowOf(view.LinesOf(planResource(f.plan), text), []print.Update{{Of: "wait", Text: text}})
-	return f.endedUnseen(ctx)
+	return over, err
 }
 
 // answeredFor is how long an answer stands until a line is made of it: an agent that is at work takes
@@ -186,6 +188,7 @@ func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	f.lastLedger = f.env.Now()
+	f.needed = neededBefore(ctx, f.env, f.k, f.plan)
 	kept, err := f.k.Ledger(ctx, f.plan)
 	if err != nil || kept.Head == nil {
 		return false, nil //nolint:nilerr // the next look may succeed

@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
@@ -41,7 +42,7 @@ func looked(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *cor
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(c.ErrOut, "waiting for the agent: %s\n", waitsFor(cm))
+	fmt.Fprintf(c.ErrOut, "waiting for the agent: %s%s\n", waitsFor(cm), view.Prefix("; ", neededBefore(ctx, c.Env, k, cm)))
 	agent, tick, late := c.WatchAgent(k), time.NewTicker(time.Second), time.NewTimer(factory.AgentTimeout)
 	defer tick.Stop()
 	defer late.Stop()
@@ -83,6 +84,21 @@ func TokenWaitsFor(ctx context.Context, c *factory.Factory, k *factory.Cluster, 
 		return ""
 	}
 	return "an earlier trigger of plan " + cm.Name + " is not handled yet" + view.Colon(c.AgentText(cm.Annotations[annotations.StatusMessage], c.Zone))
+}
+
+// neededBefore says what the active runs of a plan need from somebody before another can begin; empty: nothing
+// that can be seen, or the agent has not looked at the plan.
+func neededBefore(ctx context.Context, env factory.Env, k *factory.Cluster, cm *corev1.ConfigMap) string {
+	if unseen(cm) != "" {
+		return ""
+	}
+	runs, _ := k.RunsOf(ctx, cm, factory.ActiveOnly)
+	for _, r := range runs {
+		for _, need := range print.New(env, env.Zone).RunNeeds(view.Answered(r, cm)) {
+			return need.What + ": " + need.Remedy
+		}
+	}
+	return ""
 }
 
 // unseen says that the agent has not looked at a plan; empty: it has.

@@ -780,7 +780,7 @@ func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 		remedy = "it starts when change is permitted"
 	}
 	switch {
-	case strings.Contains(l.Journal.Message, run.MissedBefore):
+	case strings.Contains(l.Journal.Message, run.TooLate):
 		remedy = "a longer startDeadline lets its next slots wait for the window"
 	case l.Run.Request.Slot != nil && l.Journal.Approved == nil: // an approved run has met its deadline
 		deadline := trigger.StartsAt(l.Run.Spec, l.Run.Namespace, l.Run.Plan, *l.Run.Request.Slot, l.Run.Request.Schedule).Add(l.Run.Spec.StartDeadline.Or(plan.DefaultStartDeadline))

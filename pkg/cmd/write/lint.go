@@ -87,7 +87,11 @@ func (o *lintOptions) Run(context.Context) error {
 	}
 	o.sayBare(docs, found)
 	if len(found) > 0 {
-		return exit.Errorf(exit.CodeError, "%s in %s", view.Counted(len(found), "fault"), view.Counted(len(docs), "document"))
+		where := "in " + view.Counted(len(docs), "document")
+		if len(docs) == 0 {
+			where = "and no document that can be read"
+		}
+		return exit.Errorf(exit.CodeError, "%s %s", view.Counted(len(found), "fault"), where)
 	}
 	if len(docs) == 0 {
 		fmt.Fprintln(o.ErrOut, "warning: "+source.NothingIn(o.files))

@@ -36,8 +36,8 @@ func NewNew(c *factory.Factory) *cobra.Command {
 		Use:   "new",
 		Short: "Create a valid plan by answering questions, and print it",
 		Long: `Ask for what a plan needs, one question at a time, and print the plan as a manifest on
-standard output. An answer that is not valid is said, and asked for again. Questions go to
-standard error; no cluster is asked, and nothing is written.`,
+standard output. If an answer is not valid, the command says why and asks again. Questions
+go to standard error; no cluster is asked, and nothing is written.`,
 		Example: "  kubectl maint new > orders-weekly.yaml",
 		Args:    factory.NoNames,
 		RunE:    factory.RunE(o),
@@ -67,7 +67,11 @@ func (o *newOptions) Run(ctx context.Context) error {
 	if err := o.report(o.object(*o.Config.Namespace), "written"); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.ErrOut, "\nsave it, and see what comes next: %s next -f FILE\nwhat its account needs: %s rbac -n NAMESPACE -f FILE\n", o.Name, o.Name)
+	fmt.Fprintf(o.ErrOut, "\nsave it to a file, and then:\n"+
+		"  %[1]s next -f FILE                 shows when it is due\n"+
+		"  %[1]s rbac -n NAMESPACE -f FILE    prints what its account needs\n"+
+		"  kubectl apply -n NAMESPACE -f FILE\n"+
+		"  %[1]s doctor -n NAMESPACE %[2]s\n", o.Name, o.flags.name)
 	return nil
 }
 

@@ -21,7 +21,7 @@ func TestNewAsksItsWayToAPlan(t *testing.T) {
 			name:    "every Saturday, under a policy",
 			answers: []string{"Orders", "orders", "0 2 * * 6", "Europe/Berln", "Europe/Berlin", "deployment/orders", "go on", "example.com/go", "at=weekends", "ops/week ends", "weekends", "restart", "deployment/orders", "ok=health-check,selector=app=orders", ""},
 			plan:    []string{"  name: orders\n", "- cron: 0 2 * * 6\n          timezone: Europe/Berlin\n", "labels:\n        - example.com/go\n", "- name: weekends\n", "- name: restart\n        type: restart\n", "- name: ok\n        type: health-check\n"},
-			said:    []string{`"Orders" is no name`, `"go on" is no name of a label`, `"at=weekends" is no name of a policy`, `"ops/week ends" is no name of a policy`, "unknown time zone Europe/Berln: write it like Europe/Berlin", "save it, and see what comes next: kubectl maint next -f FILE"},
+			said:    []string{`"Orders" is no name`, `"go on" is no name of a label`, `"at=weekends" is no name of a policy`, `"ops/week ends" is no name of a policy`, "unknown time zone Europe/Berln: write it like Europe/Berlin", "  kubectl maint next -f FILE                 shows when it is due\n", "  kubectl maint doctor -n NAMESPACE orders\n"},
 		},
 		{
 			name:    "when somebody asks; what a step needs is asked for, and what is wrong with it is said",
