@@ -413,9 +413,9 @@ func TestWhatCannotBeReadIsNotReady(t *testing.T) {
 		q      policy.Query
 		reason string
 	}{
-		"a policy":                      {policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "shut", Namespace: "maint-system"}}}, "policy shut: not ready: the policies of namespace maint-system cannot be read"},
-		"the calendar of a policy":      {policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "nights"}}}, "policy nights: not ready: the calendars of namespace maint-system cannot be read"},
-		"a namespace, which binds":      {policy.Query{Namespace: "hidden", Policies: []policy.PolicyRef{{Name: "open", Namespace: "maint-system"}}}, "namespace: not ready: whether it is frozen cannot be read"},
+		"a policy":                      {policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "shut", Namespace: "maint-system"}}}, "policy shut: the policies of namespace maint-system cannot be read"},
+		"the calendar of a policy":      {policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "nights"}}}, "policy nights: the calendars of namespace maint-system cannot be read"},
+		"a namespace, which binds":      {policy.Query{Namespace: "hidden", Policies: []policy.PolicyRef{{Name: "open", Namespace: "maint-system"}}}, "namespace: whether it is frozen cannot be read"},
 		"nothing, where all is known":   {policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "open", Namespace: "maint-system"}}}, "policy open: Permissive"},
 		"nothing, of what is not there": {policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "ghost"}}}, "policy ghost: not ready: there is no such policy in namespace shop"},
 	} {

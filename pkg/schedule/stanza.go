@@ -64,7 +64,7 @@ func PolicyNotReady(name, why string) *Policy {
 
 // PolicyHidden stands for a policy of which whoever asks may not read all that it says; why says what.
 func PolicyHidden(name, why string) *Policy {
-	return newPolicy(name, &unready{why: Cause{Policy: name}.because(CauseHidden, "not ready: "+why)})
+	return newPolicy(name, &unready{why: Cause{Policy: name}.because(CauseHidden, why)})
 }
 
 func newPolicy(name string, c course) *Policy {
@@ -146,7 +146,7 @@ func (s Stanza) set() bool { return s.Strategy != "" || len(s.Policies) > 0 || s
 // names policies itself, and may be nil.
 func (s Stanza) course(of Cause, policy course) course {
 	if s.Unread != "" {
-		return &unready{why: of.because(CauseHidden, "not ready: "+s.Unread)}
+		return &unready{why: of.because(CauseHidden, s.Unread)}
 	}
 	if len(s.Policies) > 0 {
 		policy = coursesOf(s.Policies)

@@ -1129,7 +1129,7 @@ func TestPhases(t *testing.T) {
 		"Waiting: clocks differ":                                coretest.Facts("01:00", func(f *trigger.Facts) { f.ClockDoubt = "clocks differ" }),
 		"Waiting: the slot 2026-12-05T01:00:00Z waits: not yet": coretest.Facts("01:00", hourly, coretest.NotReady("target")),
 		"Idle: next run 2026-12-05T02:00:00Z UTC, outside of its window, which opens at 2026-12-05T22:00:00Z, too late: its slot is Missed at 2026-12-05T03:00:00Z (policy night: outside of the windows)": coretest.Facts("01:30", hourly, at1, gated(t, night)),
-		"Idle: next run 2026-12-05T02:00:00Z UTC, outside of its window, which does not open by itself (policy night: Restrictive)":                                                                           coretest.Facts("01:30", hourly, at1, gated(t, schedule.PolicySpec{Strategy: schedule.Restrictive})),
+		"Idle: next run 2026-12-05T02:00:00Z UTC, outside of its window, which does not open by itself (policy night: Restrictive)":                                                                        coretest.Facts("01:30", hourly, at1, gated(t, schedule.PolicySpec{Strategy: schedule.Restrictive})),
 		"Idle: next run 2026-12-05T23:00:00Z UTC": coretest.Facts("22:30", hourly, at2, gated(t, night)),
 		"Waiting: not yet":                        coretest.Facts("00:30", hourly, coretest.NotReady("target")),
 	} {

@@ -56,7 +56,7 @@ func TestAMissingServiceAccountIsSaidBeforeAMissingRight(t *testing.T) {
 		return strings.Contains(out, "ServiceAccount maint-runner does not exist"), out
 	})
 	got := l.maint("why", "labelled")
-	l.expect(got, 3, "1. the plan is not ready: the ServiceAccount maint-runner does not exist in namespace "+l.ns, "kubectl create serviceaccount maint-runner")
+	l.expect(got, 3, "1. the plan is not ready: the ServiceAccount maint-runner does not exist in namespace "+l.ns, "rbac -f FILE' prints both")
 	if strings.Contains(got.out, "may not list") {
 		t.Errorf("it sends people to grant a right to nobody:\n%s", got.out)
 	}

@@ -181,7 +181,7 @@ func (a *Impersonator) Missing(ctx context.Context, w Account) (string, error) {
 
 // MissingMessage says that an account is not there.
 func MissingMessage(w Account) string {
-	return fmt.Sprintf("the ServiceAccount %s does not exist in namespace %s: create it and grant it what the steps need (kubectl create serviceaccount %s -n %s)", w.Name, w.Namespace, w.Name, w.Namespace)
+	return fmt.Sprintf("the ServiceAccount %s does not exist in namespace %s: create it and grant it what the steps need ('kubectl maint rbac -f FILE' prints both)", w.Name, w.Namespace)
 }
 
 // Refused says whether an account has a right, by asking as that account.

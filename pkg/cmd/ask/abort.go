@@ -127,7 +127,7 @@ func (o *abortOptions) Run(ctx context.Context) (err error) {
 		return err
 	}
 	if !o.Client() {
-		if err := o.NeedAgent(ctx, k); err != nil {
+		if err := o.NeedAgent(ctx, k, factory.NothingAsked); err != nil {
 			return err
 		}
 	}

@@ -91,7 +91,7 @@ func (o *answerOptions) Run(ctx context.Context) (err error) {
 		return err
 	}
 	if !o.Client() {
-		if err := o.NeedAgent(ctx, k); err != nil {
+		if err := o.NeedAgent(ctx, k, factory.NothingAsked); err != nil {
 			return err
 		}
 		if err := watch.Looked(ctx, o.Factory, k, r); err != nil {

@@ -73,7 +73,7 @@ func noAgent() *corev1.ConfigMap {
 	return cm
 }
 
-const missing = "error: the agent in namespace maint-system was last seen 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'\n"
+const missing = "error: the agent in namespace maint-system was last seen 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'; nothing was asked\n"
 
 // signed is an intent with who gave it, and why.
 func signed(intent, value, reason string) map[string]string {

@@ -279,7 +279,7 @@ func (o *holdOptions) find(ctx context.Context, k *factory.Cluster) ([]view.Slee
 // attended warns where no agent acts on the plans, of each namespace once; a wait is refused.
 func (o *holdOptions) attended(ctx context.Context, k *factory.Cluster, plans []view.Sleeper) error {
 	if o.Wait {
-		if err := o.NeedAgent(ctx, k); err != nil {
+		if err := o.NeedAgent(ctx, k, factory.NothingAsked); err != nil {
 			return err
 		}
 	}
@@ -291,7 +291,7 @@ func (o *holdOptions) attended(ctx context.Context, k *factory.Cluster, plans []
 		case said[a.Missing]:
 			continue
 		case o.Wait:
-			return exit.Errorf(exit.CodeNoAgent, "%s", a.Missing)
+			return exit.Errorf(exit.CodeNoAgent, "%s; %s", a.Missing, factory.NothingAsked)
 		}
 		said[a.Missing] = true
 		when := "one is back"

@@ -100,7 +100,7 @@ func TestHoldsOfAllNamespacesWithAnAgentOfOne(t *testing.T) {
 		want cmdtest.Printed
 	}{
 		{"hibernate -l tier=back -A --yes --wait", cmdtest.Printed{Out: "hibernate-plan/depot/store" + fmt.Sprintf(held, "depot", "store") + "2026-11-21T00:00:00Z plan store: Hibernated\n"}},
-		{"hibernate -l team=a -A --yes --wait", cmdtest.Printed{Code: 5, Err: "error: " + elsewhere + "\n"}},
+		{"hibernate -l team=a -A --yes --wait", cmdtest.Printed{Code: 5, Err: "error: " + elsewhere + "; nothing was asked\n"}},
 		{"hibernate -l tier=late -A --yes --wait --timeout 1s", cmdtest.Printed{
 			Code: 124, Out: "hibernate-plan/depot/late" + fmt.Sprintf(held, "depot", "late") + "2026-11-21T00:00:00Z plan late: Active\n",
 			Err: "error: --timeout passed: the request is kept, and goes on without you; see 'kubectl maint -n depot status late'\n",

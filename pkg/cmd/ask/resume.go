@@ -400,7 +400,7 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 // askRun asks the agent to resume a run, or to take note of what it left. Where there is none, neither happens.
 func (o *resumeOptions) askRun(ctx context.Context, k *factory.Cluster, r view.Run, wanted string) error {
 	if !o.Client() {
-		if err := o.NeedAgent(ctx, k); err != nil {
+		if err := o.NeedAgent(ctx, k, factory.NothingAsked); err != nil {
 			return err
 		}
 	}

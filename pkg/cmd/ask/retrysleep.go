@@ -87,7 +87,7 @@ func (o *triggerOptions) checkSleep(ctx context.Context, k *factory.Cluster, s v
 	if o.Client() {
 		return nil
 	}
-	if err := o.NeedAgent(ctx, k); err != nil {
+	if err := o.NeedAgent(ctx, k, factory.NothingAsked); err != nil {
 		return err
 	}
 	return o.notPaused(ctx, k, s.Object)

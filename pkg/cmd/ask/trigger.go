@@ -177,7 +177,7 @@ func validSpec(cm *corev1.ConfigMap) (plan.Spec, error) {
 // willBeSeen refuses where nobody would handle a request for a run, or where it would come to nothing, and
 // finds what the run will wait for.
 func (o *triggerOptions) willBeSeen(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
-	if err := o.NeedAgent(ctx, k); err != nil {
+	if err := o.NeedAgent(ctx, k, factory.NothingAsked); err != nil {
 		return err
 	}
 	if err := watch.ValidPlan(ctx, o.Factory, k, cm); err != nil {

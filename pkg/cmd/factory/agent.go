@@ -319,9 +319,12 @@ func (c *Factory) AgentBeside(ctx context.Context, k *Cluster) func() (AgentStat
 	})
 }
 
-// NeedAgent refuses to continue where no agent would act on the request. Where the user may not
-// look, it only warns.
-func (c *Factory) NeedAgent(ctx context.Context, k *Cluster) error {
+// NothingAsked is what follows for a request from NeedAgent.
+const NothingAsked = "nothing was asked"
+
+// NeedAgent refuses to continue where no agent would act on the request, and says what follows from that; empty:
+// the caller says it. Where the user may not look, it only warns.
+func (c *Factory) NeedAgent(ctx context.Context, k *Cluster, follows string) error {
 	s, err := c.Agent(ctx, k)
 	switch {
 	case errors.Is(err, errUnknownAgent):
@@ -330,7 +333,7 @@ func (c *Factory) NeedAgent(ctx context.Context, k *Cluster) error {
 	case err != nil:
 		return err
 	case s.Missing != "":
-		return exit.Errorf(exit.CodeNoAgent, "%s", s.Missing)
+		return exit.Errorf(exit.CodeNoAgent, "%s%s", s.Missing, view.Prefix("; ", follows))
 	}
 	return nil
 }

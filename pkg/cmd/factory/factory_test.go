@@ -144,7 +144,7 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &Factory{Env: Env{Name: "kubectl maint", Now: saturday, Zone: "Europe/Berlin"}}
-			err := f.NeedAgent(t.Context(), clusterOf(c.objects...))
+			err := f.NeedAgent(t.Context(), clusterOf(c.objects...), "")
 			if code := exit.CodeOf(err); code != c.code || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("code %d: %v", code, err)
 			}
@@ -167,7 +167,7 @@ func TestWhoMayNotLookAtTheAgentIsToldNoReason(t *testing.T) {
 		k.Kube.(*fake.Clientset).PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("not for you") })
 	}
 	f := &Factory{Env: Env{Name: "kubectl maint", Now: saturday}}
-	if err := f.NeedAgent(t.Context(), k); exit.CodeOf(err) != exit.CodeNoAgent || err.Error() != "no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'" {
+	if err := f.NeedAgent(t.Context(), k, ""); exit.CodeOf(err) != exit.CodeNoAgent || err.Error() != "no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'" {
 		t.Error(err)
 	}
 }
@@ -232,7 +232,7 @@ func TestAHeartbeatIsReadByTheClockOfTheAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := &Factory{Env: Env{Name: "kubectl maint", Now: saturday}}
-		if err := f.NeedAgent(t.Context(), k); exit.CodeOf(err) != code {
+		if err := f.NeedAgent(t.Context(), k, ""); exit.CodeOf(err) != code {
 			t.Errorf("%s ahead: %v", ahead, err)
 		}
 	}
@@ -246,7 +246,7 @@ func TestWhetherAnAgentRunsMayNotBeKnown(t *testing.T) {
 	})
 	var said bytes.Buffer
 	f := &Factory{Env: Env{IOStreams: genericiooptions.IOStreams{ErrOut: &said}, Now: saturday}}
-	if err := f.NeedAgent(t.Context(), &Cluster{Kube: kube}); err != nil || !strings.HasPrefix(said.String(), "warning: could not look whether the agent runs") {
+	if err := f.NeedAgent(t.Context(), &Cluster{Kube: kube}, ""); err != nil || !strings.HasPrefix(said.String(), "warning: could not look whether the agent runs") {
 		t.Errorf("%v, said %q", err, said.String())
 	}
 }

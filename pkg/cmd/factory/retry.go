@@ -16,8 +16,10 @@ import (
 func (e Env) NoRetry(r view.Run, l *ledger.Ledger) string {
 	anew := e.Suggest().Ask(r.Run.Plan, r.Run.Request.AsOf, FlagsAsAsked(r.Run.Request))
 	switch p := r.Journal.Phase; {
+	case !p.Ended():
+		return fmt.Sprintf("run %s is %s: only a Failed or Aborted run can be retried; %s shows how far it is", r.Run.Name, p, e.Suggest().StatusOf(r.Run.Name))
 	case p != run.Failed && p != run.Aborted:
-		return fmt.Sprintf("run %s is %s: only a Failed or Aborted run can be retried", r.Run.Name, p)
+		return fmt.Sprintf("run %s is %s: only a Failed or Aborted run can be retried; ask for a new one with %s", r.Run.Name, p, anew)
 	case r.Journal.StartedAt == nil:
 		return fmt.Sprintf("run %s never started: ask for a new one with %s", r.Run.Name, anew)
 	case r.Run.Request.DryRun:

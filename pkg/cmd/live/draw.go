@@ -267,7 +267,8 @@ func (m model) can(p page, key string) bool {
 // helpRows name the keys that act here: on a page with several resources, on any of them.
 func (m model) helpRows() []string {
 	p := m.front()
-	rows := []string{
+	all := []string{
+		"any key closes this help",
 		"up, k      down, j      a line up or down",
 		"pgup, b    pgdn, space  a screen up or down",
 		"g, home    G, end       to the beginning or the end",
@@ -285,14 +286,19 @@ func (m model) helpRows() []string {
 		{"l    logs of the run", m.acts() && p.picks() || m.can(p, "l")},
 		{"     a, r and s ask before they do anything", m.acts()},
 		{"q    " + m.quit.words, true},
-		{"any key closes this help", true},
 	} {
 		if more.shown {
-			rows = append(rows, more.text)
+			all = append(all, more.text)
 		}
 	}
-	for i := range rows {
-		rows[i] = ansi.Truncate(rows[i], max(m.width, 1), "…")
+	var rows []string
+	for _, text := range all {
+		for i, row := range wrap(text, max(m.width-1, 1)) {
+			if i > 0 {
+				row = " " + strings.TrimLeft(row, " ")
+			}
+			rows = append(rows, row)
+		}
 	}
 	return rows
 }

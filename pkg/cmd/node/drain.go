@@ -229,7 +229,7 @@ func (o *drainOptions) Run(ctx context.Context) (err error) {
 		return err
 	}
 	if !o.Client() {
-		if err := o.NeedAgent(ctx, k); err != nil {
+		if err := o.NeedAgent(ctx, k, factory.NothingAsked); err != nil {
 			return err
 		}
 	}
@@ -317,7 +317,7 @@ func (o *drainOptions) givenUp(n *corev1.Node) string {
 	if a == nil || !view.GivenUp(*a) {
 		return ""
 	}
-	return fmt.Sprintf(", and it was given up: %s (%s, then ask again)", a.Status.Reason, releases(o.Suggest(), n.Name, o.request.requestor))
+	return fmt.Sprintf(", and it was given up: %s (%s, then ask again)", view.RequestReason(*a), releases(o.Suggest(), n.Name, o.request.requestor))
 }
 
 // waitForNodes shows the nodes until all are ready.

@@ -158,7 +158,7 @@ func TestDrainSaysWhatTheNodeWaitsFor(t *testing.T) {
 
 func TestDrainNeedsAnAgent(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Node("a"))
-	o.Maint("drain", "a", "--yes").Is(t, cmdtest.Printed{Code: 5, Out: "", Err: "error: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'\n"})
+	o.Maint("drain", "a", "--yes").Is(t, cmdtest.Printed{Code: 5, Out: "", Err: "error: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'; nothing was asked\n"})
 	o.Has("a", map[string]string{})
 }
 

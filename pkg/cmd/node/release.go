@@ -143,7 +143,7 @@ func (o *releaseOptions) targets(ctx context.Context, k *factory.Cluster) ([]*co
 // checkAgent refuses to wait for a missing agent; without --wait a request can be removed all the
 // same.
 func (o *releaseOptions) checkAgent(ctx context.Context, k *factory.Cluster) error {
-	err := o.NeedAgent(ctx, k)
+	err := o.NeedAgent(ctx, k, "")
 	if err == nil || o.Wait || exit.CodeOf(err) != exit.CodeNoAgent {
 		return err
 	}

@@ -298,7 +298,7 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 	if len(held) > 0 {
 		return errors.New(strings.Join(held, "\n"))
 	}
-	return fmt.Errorf("%s has no policy, so change is permitted already. When this permission ended, no change would be permitted any more: so it is refused", f)
+	return fmt.Errorf("%s has no policy, so change is permitted already; nothing was written, since this permission would close it at its end", f)
 }
 
 // asked says whether an object is of a kind that the agent asks by itself whether change is permitted.

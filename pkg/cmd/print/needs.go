@@ -219,6 +219,10 @@ func (v Printer) SleeperNeeds(s view.Sleeper) []Need {
 	return append(out, v.held(s.Name, s.Intent, v.Suggest().Resume(s.Name), v.Suggest().Unfreeze(s.Name))...)
 }
 
+// maxNeedReason is how much of the reason of a node is said beside the command that shows all of it (a guess: two
+// lines of a terminal).
+const maxNeedReason = 200
+
 // ClaimNeeds are the nodes that nobody goes on with by himself.
 func (v Printer) ClaimNeeds(claims []view.NodeClaim) []Need {
 	var out []Need
@@ -226,7 +230,7 @@ func (v Printer) ClaimNeeds(claims []view.NodeClaim) []Need {
 		if (!c.Blocked || c.Passes) && (c.Elsewhere || c.Unseen || !slices.Contains([]string{"RequestorFailed", "Uncordoned", "Invalid", "Yielded", "Failed", "Cordoned"}, c.Phase)) {
 			continue
 		}
-		what := c.Phase + " for " + c.By + view.Colon(v.AgentText(c.Reason))
+		what := c.Phase + " for " + c.By + view.Colon(document.Cut(v.AgentText(c.Reason), maxNeedReason))
 		if c.Phase == "Cordoned" {
 			what = "is left cordoned for " + c.By + ", and " + c.Reason
 		}

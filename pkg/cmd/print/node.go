@@ -137,22 +137,12 @@ func unseenRuns(of []string) string {
 	return "; whether a run of " + strings.Join(of, ", ") + " goes on with it cannot be seen"
 }
 
-func (v Printer) windowOf(s view.Subject) string {
-	verdict := s.Verdict(v.Now)
-	word := "closed"
-	if verdict.Permitted {
-		word = "open"
-	}
-	if verdict.Until != nil {
-		word += " until " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(v.Now))
-	}
-	return word + " (" + v.AgentText(verdict.Why()) + ")"
-}
+func (v Printer) windowOf(s view.Subject) string { return v.window(s.Verdict(v.Now)) }
 
 // Asked is the state of a request, with its age.
 func (v Printer) Asked(a *nodes.Asked) string {
 	if a == nil || a.Gone || a.Status == nil {
 		return v.Warn(view.RequestWords(a))
 	}
-	return fmt.Sprintf("%s %s%s", v.Phase(string(a.Status.Phase)), v.lasts(a.Status.Since), view.Colon(v.AgentText(a.Status.Reason)))
+	return fmt.Sprintf("%s %s%s", v.Phase(string(a.Status.Phase)), v.lasts(a.Status.Since), view.Colon(v.AgentText(view.RequestReason(*a))))
 }

@@ -217,13 +217,20 @@ func (v Printer) ShortLast(p view.Plan) string {
 
 // gate describes a plan's gate for status and describe; empty: it has none.
 func (v Printer) gate(p view.Plan) string {
-	w := p.Decision.Status.Window
-	if w == nil {
+	if p.Decision.Status.Window == nil {
 		return ""
 	}
+	return v.window(*p.Decision.Status.Window)
+}
+
+// window says whether a window is open, how long it stays so, and why.
+func (v Printer) window(w schedule.Verdict) string {
 	word := "closed"
-	if w.Permitted {
+	switch {
+	case w.Permitted:
 		word = "open"
+	case w.Hidden():
+		word = "not known"
 	}
 	if w.Until != nil {
 		word += " until " + v.Both(*w.Until) + ", in " + instant.Approximate(w.Until.Sub(v.Now))

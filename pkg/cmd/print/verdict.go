@@ -12,11 +12,7 @@ import (
 
 // VerdictLines say a verdict to a person.
 func VerdictLines(s view.Subject, v schedule.Verdict, at time.Time) []string {
-	word := "not permitted"
-	if v.Permitted {
-		word = "permitted"
-	}
-	lines := []string{fmt.Sprintf("%s: change is %s (%s)", s, word, instant.InText(strings.TrimPrefix(v.Reason, s.Kind+" "+s.Name+": "), s.Zone))}
+	lines := []string{fmt.Sprintf("%s: %s (%s)", s, view.Permission(v), instant.InText(strings.TrimPrefix(v.Reason, s.Kind+" "+s.Name+": "), s.Zone))}
 	if v.Since != nil {
 		lines = append(lines, "since "+instant.Both(*v.Since, s.Zone))
 	}

@@ -194,7 +194,7 @@ func TestWhatOfTheClusterIsMeant(t *testing.T) {
 		{name: "a node with a policy", arg: "node/governed", want: "node/governed", zone: "Europe/Berlin", why: "policy night: outside of the windows"},
 		{name: "a node that is paused", arg: "held", want: "node/held", zone: "Europe/Berlin", why: "paused"},
 		{
-			name: "a namespace of which nobody may tell whether it is frozen permits nothing", arg: "orders", forbids: "namespaces", want: "plan/orders", zone: "America/New_York", why: "not ready",
+			name: "a namespace of which nobody may tell whether it is frozen permits nothing", arg: "orders", forbids: "namespaces", want: "plan/orders", zone: "America/New_York", why: "whether it is frozen cannot be read",
 			said: "warning: read namespace shop: namespaces is forbidden: not for you; whether it is frozen is not known, so nothing is permitted\n",
 		},
 		{name: "nothing of that name", arg: "ghost", err: `there is no plan or policy "ghost" in namespace shop; see 'kubectl maint list'; nor is there a node of that name`},

@@ -38,7 +38,7 @@ func TestWhatIsHiddenIsToldOnceWhereItChangesTheAnswer(t *testing.T) {
 	book, c := ReadResolver(t.Context(), cmdtest.Refusing("list", "configmaps"), "maint-system", "shop"), telling(&said)
 	nights := policy.Query{Policies: []policy.PolicyRef{{Name: "nights", Namespace: "maint-system"}}}
 	for range 2 {
-		if v := book.GateOf(c, nights).Verdict(cmdtest.Now()); v.Permitted || v.Ready || v.Reason != "policy nights: not ready: the policies of namespace maint-system cannot be read" {
+		if v := book.GateOf(c, nights).Verdict(cmdtest.Now()); v.Permitted || v.Ready || v.Reason != "policy nights: the policies of namespace maint-system cannot be read" {
 			t.Errorf("%+v", v)
 		}
 	}
@@ -50,7 +50,7 @@ func TestWhatIsHiddenIsToldOnceWhereItChangesTheAnswer(t *testing.T) {
 func TestANamespaceThatMayNotBeReadPermitsNothing(t *testing.T) {
 	var said bytes.Buffer
 	book := ReadResolver(t.Context(), cmdtest.Refusing("get", "namespaces"), "maint-system", "shop")
-	if v := book.GateOf(telling(&said), policy.Query{Namespace: "shop"}).Verdict(cmdtest.Now()); v.Permitted || v.Ready || v.Reason != "namespace: not ready: whether it is frozen cannot be read" || !strings.Contains(said.String(), "whether it is frozen is not known") {
+	if v := book.GateOf(telling(&said), policy.Query{Namespace: "shop"}).Verdict(cmdtest.Now()); v.Permitted || v.Ready || v.Reason != "namespace: whether it is frozen cannot be read" || !strings.Contains(said.String(), "whether it is frozen is not known") {
 		t.Errorf("%+v, said %q", v, said.String())
 	}
 }
@@ -221,9 +221,9 @@ func TestWhereANodesPolicyIsHiddenTheAgentsWordIsTaken(t *testing.T) {
 	const closed = `{"current":{"state":"ChangesPaused","endTime":"2026-11-21T22:00:00Z","reason":"policy nights: outside of its windows"}}`
 	for name, c := range map[string]struct{ behavior, missing, policies, reason string }{
 		"it is told":                   {closed, "", "nights", "policy nights: outside of its windows, says the agent"},
-		"nobody asks for the node":     {"", "", "nights", "policy nights: not ready: the policies of namespace maint-system cannot be read"},
-		"the agent is silent":          {closed, "nobody", "nights", "policy nights: not ready: the policies of namespace maint-system cannot be read"},
-		"it cannot be read":            {"{", "", "nights", "policy nights: not ready: the policies of namespace maint-system cannot be read"},
+		"nobody asks for the node":     {"", "", "nights", "policy nights: the policies of namespace maint-system cannot be read"},
+		"the agent is silent":          {closed, "nobody", "nights", "policy nights: the policies of namespace maint-system cannot be read"},
+		"it cannot be read":            {"{", "", "nights", "policy nights: the policies of namespace maint-system cannot be read"},
 		"all that decides can be read": {closed, "", "", "no strategy is set"},
 	} {
 		n := cmdtest.Node("a", cmdtest.Noted(annotations.StatusBehavior, c.behavior), cmdtest.Noted(annotations.ChangePolicy, c.policies))
@@ -243,8 +243,8 @@ func TestWhereANodesPolicyIsHiddenTheAgentsWordIsTaken(t *testing.T) {
 		"it is told":                          {"", "the whole cluster is paused until resumed, says the agent", []func(*corev1.Node){cmdtest.Stood("os", nodes.Pending, ""), cmdtest.Noted(annotations.StatusBehavior, paused)}},
 		"the agent has nothing to tell":       {"", "no strategy is set", []func(*corev1.Node){cmdtest.Stood("os", nodes.Pending, "")}},
 		"a plan's drain wants it":             {"", "no strategy is set, says the agent", []func(*corev1.Node){cmdtest.Noted(annotations.StatusBehavior, `{"current":{"state":"ChangesUnpaused","strategy":"Permissive","reason":"no strategy is set"}}`)}},
-		"nobody asks, so that nobody is told": {"", "not ready: whether the whole cluster is paused cannot be read", nil},
-		"the agent is silent":                 {"nobody", "not ready: whether the whole cluster is paused cannot be read", []func(*corev1.Node){cmdtest.Stood("os", nodes.Pending, ""), cmdtest.Noted(annotations.StatusBehavior, paused)}},
+		"nobody asks, so that nobody is told": {"", "whether the whole cluster is paused cannot be read", nil},
+		"the agent is silent":                 {"nobody", "whether the whole cluster is paused cannot be read", []func(*corev1.Node){cmdtest.Stood("os", nodes.Pending, ""), cmdtest.Noted(annotations.StatusBehavior, paused)}},
 	} {
 		v := book.NodeGate(telling(&bytes.Buffer{}), factory.AgentState{Namespace: "maint-system", Missing: c.missing}, cmdtest.Node("a", c.edits...)).Verdict(cmdtest.Now())
 		if v.Reason != c.reason || v.Permitted != strings.HasPrefix(c.reason, "no strategy is set") {

@@ -189,7 +189,7 @@ func requestClaim(node string, a nodes.Asked) NodeClaim {
 	}
 	if a.Status != nil {
 		c.Phase, c.Since = string(a.Status.Phase), a.Status.Since
-		c.Reason = cmp.Or(c.Reason, a.Status.Reason)
+		c.Reason = cmp.Or(c.Reason, RequestReason(a))
 		_, c.Blocked = BlockedForGood(*a.Status)
 		c.Passes = PassesBlock(a)
 	}

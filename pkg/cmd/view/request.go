@@ -55,7 +55,7 @@ func HowBlocked(a nodes.Asked, now time.Time) (text, howLong string) {
 		return "", ""
 	}
 	b := a.Status.Blocked
-	return b.Text, a.Request.Drain.HowLong(b.Permanent, b.Refused, a.Status.Since, now)
+	return WordsFor(a.Request.Requestor, b.Text), a.Request.Drain.HowLong(b.Permanent, b.Refused, a.Status.Since, now)
 }
 
 // PassesBlock says whether the drain of a request goes on when its time is over, in spite of what is
@@ -80,7 +80,7 @@ func RequestWords(a *nodes.Asked) string {
 	case a.Status == nil:
 		return "requested; the agent has not looked at it yet"
 	}
-	return string(a.Status.Phase) + Colon(a.Status.Reason)
+	return string(a.Status.Phase) + Colon(RequestReason(*a))
 }
 
 // PodsLeft are the pods that still have to leave; empty if nobody counts.
@@ -92,6 +92,17 @@ func PodsLeft(s *nodes.Status) string {
 		return fmt.Sprint(s.Progress.Left)
 	}
 	return fmt.Sprintf("%d/%d", s.Progress.Left, s.Progress.Total)
+}
+
+// RequestReason is why a request is in its phase, for whoever types flags in the words of those.
+func RequestReason(a nodes.Asked) string { return WordsFor(a.Request.Requestor, a.Status.Reason) }
+
+// WordsFor are the agent's words about a drain for a requestor: those that commands make are asked for with flags.
+func WordsFor(requestor, text string) string {
+	if strings.HasPrefix(requestor, CLIRequestor) {
+		return FlagWords(text)
+	}
+	return text
 }
 
 // FlagWords are the agent's words about a drain for whoever types flags: it speaks of the fields of a

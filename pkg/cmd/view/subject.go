@@ -40,6 +40,17 @@ func Stopped(deleting bool, invalid string) string {
 	return ""
 }
 
+// Permission is a verdict in words, without its reason.
+func Permission(v schedule.Verdict) string {
+	switch {
+	case v.Permitted:
+		return "change is permitted"
+	case v.Unknown():
+		return "whether change is permitted is not known"
+	}
+	return "change is not permitted"
+}
+
 // Verdict says what is permitted at an instant, pauses included: what is paused is not permitted,
 // whatever its windows say.
 func (s Subject) Verdict(at time.Time) schedule.Verdict {

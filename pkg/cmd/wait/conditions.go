@@ -52,14 +52,7 @@ func (o *options) permitted(ctx context.Context, k *factory.Cluster, kind string
 			s, version, read = fresh, is, now
 		}
 		v := s.Verdict(now)
-		stands := "change is not permitted (" + v.Reason + ")"
-		switch {
-		case v.Permitted:
-			stands = "change is permitted (" + v.Reason + ")"
-		case s.Above != nil && v.Unknown(): // until the agent tells it
-			stands = "whether change is permitted is not known (" + v.Reason + ")"
-		}
-		return v.Permitted, stands, nil
+		return v.Permitted, view.Permission(v) + " (" + v.Reason + ")", nil
 	})
 }
 
@@ -288,7 +281,7 @@ func (o *options) request(n nodes.Node, requestor string) (bool, string, error) 
 	case a.Fault != "":
 		return false, "", exit.Errorf(exit.CodeNotNow, "node %s: the request of %s cannot be read: %s", n.Name, requestor, a.Fault)
 	case view.GivenUp(*a):
-		return false, "", exit.Errorf(exit.CodeNotNow, "node %s: %s", n.Name, a.Status.Reason)
+		return false, "", exit.Errorf(exit.CodeNotNow, "node %s: %s", n.Name, view.RequestReason(*a))
 	}
 	if a.Status == nil {
 		o.ignored = fmt.Sprintf("the agent writes nothing about node %s: it is too old, or watches only one namespace", n.Name)

@@ -251,7 +251,7 @@ func (o *options) neverBegins(ctx context.Context, k *factory.Cluster, agent fac
 // begun waits for the end of a run that the agent has not created yet.
 func (o *options) begun(ctx context.Context, k *factory.Cluster, asked *factory.AskedRunError) error {
 	o.what, o.ran = forEnded, &metav1.ObjectMeta{Namespace: asked.Plan.Namespace, Name: asked.Name}
-	if err := o.NeedAgent(ctx, k); err != nil {
+	if err := o.NeedAgent(ctx, k, o.name+" is not waited for"); err != nil {
 		return err
 	}
 	return watch.FollowRun(ctx, o.shown(), k, asked.Plan, asked.Name)
@@ -407,7 +407,7 @@ func (o *options) ended(ctx context.Context, k *factory.Cluster, cm *corev1.Conf
 		return err
 	}
 	if !r.Journal.Phase.Ended() {
-		if err := o.NeedAgent(ctx, k); err != nil {
+		if err := o.NeedAgent(ctx, k, o.name+" is not waited for"); err != nil {
 			return err
 		}
 	}
@@ -451,7 +451,7 @@ func (o *options) until(ctx context.Context, k *factory.Cluster, changed <-chan 
 			return err
 		}
 		if !asked { // a state that is reached already needs no agent
-			if err := o.NeedAgent(ctx, k); err != nil {
+			if err := o.NeedAgent(ctx, k, o.name+" is not waited for"); err != nil {
 				return err
 			}
 			asked = true

@@ -168,7 +168,6 @@ func TestWaitForThePhaseOfARun(t *testing.T) {
 }
 
 func TestWaitForTheEndOfARun(t *testing.T) {
-	const at = "2026-11-21T00:00:00Z "
 	ends := func(phase run.Phase, message string) func(*cmdtest.Cluster) {
 		return func(o *cmdtest.Cluster) { o.Stores("configmaps", ended(phase, message)) }
 	}

@@ -259,7 +259,7 @@ func waitOf(r nodes.Ranking, node, claimant, step string) (nodes.Wait, bool) {
 // waiting is what a request waits for. If the limits may not be read, the agent's status is better
 // than their defaults.
 func (q nodeQuestion) waiting(out *nodeAnswer, v print.Printer, n nodes.Node, a nodes.Asked, wait nodes.Wait) {
-	what := a.Request.Requestor + ": " + v.AgentText(wait.Message)
+	what := a.Request.Requestor + ": " + v.AgentText(view.WordsFor(a.Request.Requestor, wait.Message))
 	out.byLimits = out.byLimits || limited(wait.Reason)
 	if q.rules.unread != nil && limited(wait.Reason) {
 		what = fmt.Sprintf("%s: %s (the limits are not known here: %v)", a.Request.Requestor, view.RequestWords(&a), q.rules.unread)
@@ -280,7 +280,7 @@ func (q nodeQuestion) holding(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 	text, howLong := view.HowBlocked(a, v.Now)
 	switch {
 	case a.Fault != "":
-		out.add(requestor+": "+v.AgentText(a.Status.Reason), mendRequest(n.Name, requestor))
+		out.add(requestor+": "+v.AgentText(view.RequestReason(a)), mendRequest(n.Name, requestor))
 	case n.Cordon != nil && n.Cordon.Undone && !n.Unschedulable && a.Status.Phase != nodes.Ready:
 		out.add("somebody uncordoned the node while "+requestor+" had it: nothing more is drained", fmt.Sprintf("%s lets it go on; %s gives it back", v.Suggest().Cordon(n.Name), v.Suggest().ReleaseFor(n.Name, requestor)))
 	case text != "":
@@ -650,7 +650,7 @@ func (o *whyOptions) permits(s view.Subject) string {
 func (o *whyOptions) reportNodeValue(s view.Subject, answer nodeAnswer) error {
 	found := answer.obstacles
 	if v := s.Verdict(o.Now()); !v.Permitted {
-		found = append([]obstacle{{what: "change is not permitted: " + instant.InText(v.Reason+v.Later, s.Zone), remedy: o.opens(s), until: openFrom(v)}}, found...)
+		found = append([]obstacle{{what: view.Permission(v) + ": " + instant.InText(v.Reason+v.Later, s.Zone), remedy: o.opens(s), until: openFrom(v)}}, found...)
 	}
 	if err := o.printWhy(explain(s.Kind, s.Namespace, s.Name, answer.standing), found); err != nil {
 		return err

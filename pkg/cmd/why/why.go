@@ -571,7 +571,7 @@ func (o *whyOptions) gateObstacle(s view.Subject, p view.Plan, v print.Printer) 
 	if verdict.Permitted {
 		return nil
 	}
-	found := obstacle{what: "change is not permitted: " + v.AgentText(verdict.Why()), remedy: stays(verdict), until: openFrom(verdict)}
+	found := obstacle{what: view.Permission(verdict) + ": " + v.AgentText(verdict.Why()), remedy: stays(verdict), until: openFrom(verdict)}
 	switch {
 	case !verdict.Ready:
 		found.remedy = notReady(verdict)
