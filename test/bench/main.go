@@ -34,12 +34,12 @@ type options struct {
 	manySleepers                                 int
 	only, ways                                   []string
 	profile                                      string
-	agent                                        string
+	agent, before                                string
 }
 
 // names are the benchmarks, in their order.
 func names() []string {
-	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "restore", "recovery", "idle", "drain", "nodes-memory", "sleep", "sleep-many", "admission", "commands"}
+	return []string{"ratios", "plans-due", "paired", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "restore", "recovery", "idle", "drain", "nodes-memory", "sleep", "sleep-many", "admission", "commands"}
 }
 
 func parse(args []string, errOut io.Writer) (options, error) {
@@ -58,14 +58,15 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	set.IntVar(&o.idle, "idle", 10000, "plans of idle")
 	set.IntVar(&o.sleepers, "sleepers", 500, "Deployments that sleep")
 	set.IntVar(&o.manySleepers, "many-sleepers", 10000, fmt.Sprintf("Deployments of sleep-many, of which one in %d is awake", awakeOfMany))
-	set.StringVar(&only, "only", "", "only these, by comma (default: all but sleep-many): "+strings.Join(names(), ", "))
+	set.StringVar(&only, "only", "", "only these, by comma (default: all but paired and sleep-many): "+strings.Join(names(), ", "))
 	set.StringVar(&ways, "ways", "", "of drain, only these, by comma: "+strings.Join(wayNames(), ", "))
 	set.StringVar(&o.profile, "profile", "", "existing folder for CPU profiles of the agent and the API server; plans-due, drain or idle alone")
 	set.StringVar(&o.agent, "agent", "", "path of an agent to measure, and of kubectl-maint beside it; default: built from here")
+	set.StringVar(&o.before, "before", "", "of paired, the path of the agent to compare with")
 	if err := set.Parse(args); err != nil {
 		return o, err
 	}
-	o.only, o.ways = slices.DeleteFunc(names(), func(name string) bool { return name == "sleep-many" }), wayNames() // that takes many minutes, and has to be asked for
+	o.only, o.ways = slices.DeleteFunc(names(), func(name string) bool { return name == "paired" || name == "sleep-many" }), wayNames() // one needs another agent, one takes many minutes
 	if only != "" {
 		o.only = strings.Split(only, ",")
 	}
@@ -89,6 +90,9 @@ func (o options) validate(rest []string) error {
 	}
 	if min(o.plans, o.namespaces, o.rounds, o.history, o.triggers, o.drains, o.fleet, o.fleetPods, o.idle, o.sleepers, o.manySleepers/awakeOfMany) < 1 {
 		faults = append(faults, errors.New("--plans, --namespaces, --rounds, --history, --triggers, --drains, --fleet, --fleet-pods, --idle and --sleepers must be at least 1, and --many-sleepers at least 4"))
+	}
+	if slices.Contains(o.only, "paired") && o.before == "" {
+		faults = append(faults, errors.New("--only paired needs --before: the agent to compare with"))
 	}
 	if o.fleet < fleetDrains {
 		faults = append(faults, fmt.Errorf("--fleet: %d nodes are drained, is %d", fleetDrains, o.fleet))
@@ -143,6 +147,7 @@ func measure(ctx context.Context, o options, out, progress io.Writer) (err error
 	shared := b.asked([]part{
 		{"ratios", b.ratios},
 		{"plans-due", b.plansDue},
+		{"paired", b.paired},
 		{"cronjobs-due", b.cronJobsDue},
 		{"memory", b.memory},
 		{"trigger-latency", b.latency},
