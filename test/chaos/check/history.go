@@ -159,7 +159,6 @@ func inOrder(all []write) []write {
 		}
 	}
 	byAnswer := func(a, b write) int { return a.committed.Compare(b.committed) }
-	slices.SortStableFunc(others, byAnswer)
 	slices.SortStableFunc(versioned, func(a, b write) int {
 		return cmp.Or(cmp.Compare(a.version, b.version), byAnswer(a, b))
 	})
@@ -168,15 +167,9 @@ func inOrder(all []write) []write {
 			versioned[i].committed = next
 		}
 	}
-	out := make([]write, 0, len(all))
-	for len(versioned) > 0 && len(others) > 0 {
-		if others[0].committed.Before(versioned[0].committed) {
-			out, others = append(out, others[0]), others[1:]
-		} else {
-			out, versioned = append(out, versioned[0]), versioned[1:]
-		}
-	}
-	return append(append(out, versioned...), others...)
+	out := slices.Concat(versioned, others)
+	slices.SortStableFunc(out, byAnswer) // which leaves versions in their order
+	return out
 }
 
 // step is a step's record in a journal.
