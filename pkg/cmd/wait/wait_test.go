@@ -178,6 +178,24 @@ func TestAPlanWhoseTriggerWaitsIsNotItsEarlierRun(t *testing.T) {
 	}
 }
 
+// Whoever waits for a run behind another learns what that one needs from somebody, also when it needs it later.
+func TestAWaitBehindASuspendedRunSaysWhatThatNeeds(t *testing.T) {
+	plan := cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Trigger, "t1"))
+	plan.Annotations[annotations.StatusObserved] = annotations.Observed(plan)
+	asked := annotations.RunName("orders", string(plan.UID), run.Request{Kind: run.ByToken, Token: "t1"})
+	working, suspended := cmdtest.Record("hold", "webhook", run.StepRunning), cmdtest.Record("hold", "suspend", run.StepRunning)
+	const needs = "; run maint-run-orders-a is suspended in step hold: 'kubectl maint resume maint-run-orders-a'\n"
+	for name, first := range map[string]run.Record{"when it begins": suspended, "when that is suspended later": working} {
+		t.Run(name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), plan, cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"), cmdtest.RunObject(cmdtest.RunOf(first), "maint-run-orders-a"))
+			o.Told(map[string]func(){"waiting for run " + asked: func() { o.Stores("configmaps", cmdtest.RunObject(cmdtest.RunOf(suspended), "maint-run-orders-a")) }})
+			if got := o.Line("wait orders --timeout 3s"); got.Code != 124 || !strings.Contains(got.Out, "waiting for run "+asked+needs) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
 // What decides over a policy may be hidden until the agent has looked at it: a wait goes on until then.
 func TestAPolicyWhosePauseIsHiddenIsWaitedFor(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system", annotations.Pause, "true"), cmdtest.Policy("open", "{strategy: Permissive}"))

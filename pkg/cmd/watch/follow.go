@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,13 @@ func followRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *
 		return NotFollowed(ctx, name, err)
 	}
 	f := follower{env: c.Env, k: k, plan: cm, name: name, runs: runs, plans: plans, screen: Screen{Env: c.Env, Live: show}}
+	f.earlier = sync.OnceValue(func() *factory.Cluster { // only a run that is not made yet waits for them
+		earlier, err := ConfigMaps(ctx, k, cm.Namespace, ByLabel(annotations.LabelKind+"="+annotations.KindRun+","+annotations.LabelPlan+"="+cm.Name))
+		if err != nil {
+			return nil
+		}
+		return earlier.Reader(k, cm.Namespace, annotations.KindRun)
+	})
 	agent := c.WatchAgent(k)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -125,9 +133,9 @@ type follower struct {
 	runs, plans *Cache
 	screen      Screen
 	lastLedger  time.Time
-	needed      string    // what an earlier run of the plan needs from somebody
-	answers     string    // that the agent has not taken up
-	since       time.Time // since when they stand
+	earlier     func() *factory.Cluster // the plan's runs as a watch shows them, for reading; nil: they may not be watched
+	answers     string                  // that the agent has not taken up
+	since       time.Time               // since when they stand
 }
 
 func (f *follower) refresh(ctx context.Context) (over bool, err error) {
@@ -152,10 +160,12 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 		return true, exit.Errorf(exit.CodeNotNow, "plan %s was deleted before run %s began", f.plan.Name, f.name)
 	}
 	message := view.AgentMessage(cm, nil)
-	over, err = f.endedUnseen(ctx)
-	text := fmt.Sprintf("waiting for run %s%s%s", f.name, view.Colon(print.New(f.env, f.env.Zone).AgentText(message)), view.Prefix("; ", f.needed))
+	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(print.New(f.env, f.env.Zone).AgentText(message)))
+	if k := f.earlier(); k != nil {
+		text += view.Prefix("; ", neededBefore(ctx, f.env, k, cm))
+	}
 	f.screen.ShowOf(view.LinesOf(planResource(f.plan), text), []print.Update{{Of: "wait", Text: text}})
-	return over, err
+	return f.endedUnseen(ctx)
 }
 
 // answeredFor is how long an answer stands until a line is made of it: an agent that is at work takes
@@ -188,7 +198,6 @@ func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	f.lastLedger = f.env.Now()
-	f.needed = neededBefore(ctx, f.env, f.k, f.plan)
 	kept, err := f.k.Ledger(ctx, f.plan)
 	if err != nil || kept.Head == nil {
 		return false, nil //nolint:nilerr // the next look may succeed
