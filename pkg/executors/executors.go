@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -95,6 +96,9 @@ type Recorded struct {
 	// RecoveredAt is when the run was restored from a backup, with objects that have other uids.
 	// Zero: it was not.
 	RecoveredAt time.Time
+	// InterruptedAt is when the step ended otherwise than by success: a write that it sent until then
+	// may still arrive (see LateRequest). Zero: it succeeded, or has not ended.
+	InterruptedAt time.Time
 }
 
 // Objects are the objects that steps look at and change.
@@ -137,6 +141,9 @@ type Nodes struct {
 // follow it (a guess: backups restore ConfigMaps first and workloads last; the cleanup of a run has
 // no more than 15 minutes).
 const RestoreTimeout = 10 * time.Minute
+
+// LateRequest is how long after it was sent a request that nobody saw answered may still take effect.
+const LateRequest = hibernate.LateRequest
 
 // Holder is a step that changed an object and will restore it.
 type Holder struct {

@@ -118,7 +118,7 @@ type Resource struct {
 	UID        string          `json:"uid,omitempty"`
 	Before     json.RawMessage `json:"before"`
 	CapturedAt time.Time       `json:"capturedAt"`
-	AskedAt    *time.Time      `json:"askedAt,omitempty"` // to sleep, the last time, where its world is late in showing that
+	AskedAt    *time.Time      `json:"askedAt,omitempty"` // to sleep, the last time, while it is not seen asleep
 	AsleepAt   *time.Time      `json:"asleepAt,omitempty"`
 	WokenAt    *time.Time      `json:"wokenAt,omitempty"`    // when waking it was first asked for
 	StartingAt *time.Time      `json:"startingAt,omitempty"` // when it was first seen on the way up since
@@ -305,7 +305,7 @@ func (s *Step) sleep(o Observation, i int, now time.Time) {
 	case o.Asleep && res.RestoredAt != nil: // it was awake again, and what it was then is not what is recorded
 		res.leave("somebody stopped it", now)
 	case o.Asleep && unsettled(res.WokenAt, o, now): // it may be on its way up, and not be shown so yet
-		s.wait(res.WokenAt.Add(o.Lag))
+		s.wait(res.WokenAt.Add(o.late()))
 	case o.Asleep:
 		res.sleeps(o, now)
 		if o.StartedInPart != "" {
@@ -349,18 +349,23 @@ func (r Resource) AccumulateSleep(now time.Time) Resource {
 	return r
 }
 
-// ask has a resource asked to sleep, and remembers when where that does not show at once.
+// ask has a resource asked to sleep, and remembers when: it may be done later than anybody sees.
 func (s *Step) ask(i int, o Observation, now time.Time) {
 	s.Record.Resources[i].Untouched = false // from here on it may have been done
-	if o.Lag > 0 {
-		s.Record.Resources[i].AskedAt = &now
-	}
+	s.Record.Resources[i].AskedAt = &now
 	s.due(i, o)
 }
 
+// LateRequest is how long after it was sent a request that nobody saw answered may still take effect: an API server
+// gives one up after 60 seconds (the default of its --request-timeout).
+const LateRequest = time.Minute
+
+// late is how long after a request what is seen may be how it was before.
+func (o Observation) late() time.Duration { return cmp.Or(o.Lag, LateRequest) }
+
 // unsettled says whether what is seen may be how it was before it was asked for something.
 func unsettled(asked *time.Time, o Observation, now time.Time) bool {
-	return asked != nil && waits(new(asked.Add(o.Lag)), now, o.Lag+longestPause) // who led before may have had another clock
+	return asked != nil && waits(new(asked.Add(o.late())), now, o.late()+longestPause) // who led before may have had another clock
 }
 
 func (s *Step) wait(until time.Time) {
@@ -430,8 +435,8 @@ func (r Record) ToWake(seen []Observation, now time.Time) Step {
 			s.wakeUp(seen[at], i, now)
 		case res.WokenAt == nil && res.AsleepAt != nil && !equal(res.Before, seen[at].Before):
 			res.leave(changedAsleep, now)
-		case res.AsleepAt == nil && res.WokenAt == nil && unsettled(res.AskedAt, seen[at], now): // it may be on its way down, and not be shown so yet
-			s.wait(res.AskedAt.Add(seen[at].Lag))
+		case res.AsleepAt == nil && res.WokenAt == nil && !res.Untouched && unsettled(res.AskedAt, seen[at], now): // it may be on its way down, and not be shown so yet
+			s.wait(res.AskedAt.Add(seen[at].late()))
 		case res.AsleepAt == nil && res.WokenAt == nil: // it never slept
 			res.RestoredAt = &now
 		case !seen[at].Ready:

@@ -25,7 +25,7 @@ func by(manager string) func(*Observation) { return func(o *Observation) { o.Rev
 
 func often(o *Observation) { o.Often = true }
 
-func late(o *Observation) { o.Lag = time.Minute }
+func late(o *Observation) { o.Lag = 2 * time.Minute }
 
 func uid(u string) func(*Observation) { return func(o *Observation) { o.UID = u } }
 
@@ -83,7 +83,7 @@ func said(s Step) string {
 }
 
 func TestWhatIsRecordedOfAResource(t *testing.T) {
-	const hour = time.Hour
+	const minute, hour = time.Minute, time.Hour
 	for name, looks := range map[string][]look{
 		"it is recorded, put to sleep, and woken": {
 			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 3", sight(0, 2)), sees(2, "done, web was 3 asleep", sight(0, 0)),
@@ -104,7 +104,7 @@ func TestWhatIsRecordedOfAResource(t *testing.T) {
 			sees(3, "due web, web was 3 asleep left: somebody changed it while it slept; web was 7", sight(7, 7, uid("u2"))),
 		},
 		"another of the same name after it was awake again": {
-			sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3)), sees(2, "due web, web was 3 restored; web was 7", sight(7, 7, uid("u2"))),
+			sees(0, "due web, web was 3", sight(3, 3)), wakes(minute, "done, web was 3 restored", sight(3, 3)), sees(minute+1, "due web, web was 3 restored; web was 7", sight(7, 7, uid("u2"))),
 		},
 		"somebody changed it while it slept, and it is deleted then": {
 			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), sees(2, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5)),
@@ -118,17 +118,22 @@ func TestWhatIsRecordedOfAResource(t *testing.T) {
 			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep", Observation{ID: "web", UID: "u1", Unseen: errors.New("no answer")}),
 			wakes(3, "due web, web was 3 asleep woken", sight(0, 0)), wakes(4, "done, web was 3 asleep woken restored", sight(3, 3)),
 		},
-		"it never slept, and is not ready when it is to wake": {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 1))},
+		"it never slept, and is not ready when it is to wake": {sees(0, "due web, web was 3", sight(3, 3)), wakes(minute, "done, web was 3 restored", sight(3, 1))},
 		"it wakes while it falls asleep, and takes a while":   {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "due web, web was 3 woken", sight(0, 2)), wakes(2, "due web, web was 3 woken", sight(3, 1)), wakes(3, "done, web was 3 woken restored", sight(3, 3))},
-		"it never slept when it is to wake":                   {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3))},
-		"it wakes while it falls asleep":                      {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "due web, web was 3 woken", sight(0, 2)), wakes(2, "done, web was 3 woken restored", sight(3, 3))},
+		"it never slept when it is to wake":                   {sees(0, "due web, web was 3", sight(3, 3)), wakes(minute, "done, web was 3 restored", sight(3, 3))},
+		"the request to sleep arrives when it is to wake":     {sees(0, "due web, web was 3", sight(3, 3)), wakes(minute-1, "web was 3", sight(3, 3)), wakes(minute, "due web, web was 3 woken", sight(0, 0)), wakes(minute+1, "done, web was 3 woken restored", sight(3, 3))},
+		"the request to wake arrives when it is to sleep": {
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0)),
+			sees(3, "web was 3 asleep woken", sight(0, 0)), sees(4, "due web, web was 3", sight(3, 1)), sees(5, "done, web was 3 asleep", sight(0, 0)),
+		},
+		"it wakes while it falls asleep": {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "due web, web was 3 woken", sight(0, 2)), wakes(2, "done, web was 3 woken restored", sight(3, 3))},
 		"it does not show yet that it was asked to sleep": {
 			sees(0, "due web, web was 3", sight(3, 3, late)), wakes(1, "web was 3", sight(3, 3, late)), wakes(2, "due web, web was 3 woken", sight(0, 2, late)), wakes(3, "done, web was 3 woken restored", sight(3, 3, late)),
 		},
 		"it is asked again while it does not show": {
-			sees(0, "due web, web was 3", sight(3, 3, late)), sees(50*time.Second, "due web, web was 3", sight(3, 3, late)), wakes(70*time.Second, "web was 3", sight(3, 3, late)),
+			sees(0, "due web, web was 3", sight(3, 3, late)), sees(100*time.Second, "due web, web was 3", sight(3, 3, late)), wakes(140*time.Second, "web was 3", sight(3, 3, late)),
 		},
-		"it was asked to sleep long ago, and did not": {sees(0, "due web, web was 3", sight(3, 3, late)), wakes(time.Minute, "done, web was 3 restored", sight(3, 3, late))},
+		"it was asked to sleep long ago, and did not": {sees(0, "due web, web was 3", sight(3, 3, late)), wakes(2*minute, "done, web was 3 restored", sight(3, 3, late))},
 		"something put it back, and it does not show that it was asked again": {
 			sees(0, "due web, web was 3", sight(3, 3, late)), sees(1, "done, web was 3 asleep", sight(0, 0, late)),
 			sees(hour, "due web, web was 3 revived 1", sight(3, 3, by("AWS"), often, late)), wakes(hour+1, "web was 3 revived 1", sight(3, 3, by("AWS"), often, late)),
@@ -139,11 +144,11 @@ func TestWhatIsRecordedOfAResource(t *testing.T) {
 		},
 		"its waking never came, and it showed that": {
 			sees(0, "due web, web was 3", sight(3, 3, late)), sees(1, "done, web was 3 asleep", sight(0, 0, late)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0, late)),
-			sees(2+time.Minute, "done, web was 3 asleep", sight(0, 0, late)),
+			sees(2+2*minute, "done, web was 3 asleep", sight(0, 0, late)),
 		},
 		"it sleeps again while it wakes":         {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0)), sees(3, "due web, web was 3", sight(3, 1)), sees(4, "done, web was 3 asleep", sight(0, 0))},
-		"its waking never came":                  {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0)), sees(3, "done, web was 3 asleep", sight(0, 0)), wakes(4, "due web, web was 3 asleep woken", sight(0, 0))},
-		"somebody stopped it after it was woken": {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3)), sees(2, "done, web was 3 restored left: somebody stopped it", sight(0, 0)), wakes(3, "done, web was 3 restored left: somebody stopped it", sight(0, 0))},
+		"its waking never came":                  {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0)), sees(minute+2, "done, web was 3 asleep", sight(0, 0)), wakes(minute+3, "due web, web was 3 asleep woken", sight(0, 0))},
+		"somebody stopped it after it was woken": {sees(0, "due web, web was 3", sight(3, 3)), wakes(minute, "done, web was 3 restored", sight(3, 3)), sees(minute+1, "done, web was 3 restored left: somebody stopped it", sight(0, 0)), wakes(minute+2, "done, web was 3 restored left: somebody stopped it", sight(0, 0))},
 		"somebody changed it while it slept":     {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), sees(2, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5)), wakes(3, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5))},
 		"a run changes it while it sleeps, and undoes that": {
 			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), sees(2, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5)),

@@ -44,7 +44,10 @@ func TestWhoseDoingItIsThatAResourceSleeps(t *testing.T) {
 						t.Errorf("%s: left %q, due %d", op, left, len(step.Due))
 					}
 				}
-				if step := r.ToWake([]Observation{sight(3, 3)}, now); step.Record.Resources[0].RestoredAt == nil {
+				if step := r.ToWake([]Observation{sight(3, 3)}, now); step.Done != c.theirs {
+					t.Errorf("what may still be done is over: %t, %+v", step.Done, step.Record.Resources)
+				}
+				if step := r.ToWake([]Observation{sight(3, 3)}, now.Add(LateRequest)); step.Record.Resources[0].RestoredAt == nil {
 					t.Errorf("it never slept, and is %+v", step.Record.Resources)
 				}
 			})

@@ -125,7 +125,8 @@ func (p program) timed(ctx context.Context) (wall, cpu float64, err error) {
 	return ms(time.Since(begun)), ms(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()), nil
 }
 
-// makePopulation makes a namespace with its plans, and waits until the agent has looked at all of them.
+// makePopulation makes a namespace with its plans, and waits until the agent has looked at all of them
+// and the cluster is at rest.
 func (b *bench) makePopulation(ctx context.Context, c population) error {
 	b.say("commands: making %d plans", c.plans)
 	if _, err := b.admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.name}}, metav1.CreateOptions{}); err != nil {
@@ -152,9 +153,25 @@ func (b *bench) makePopulation(ctx context.Context, c population) error {
 			return failed
 		}
 		if !slices.ContainsFunc(list.Items, func(cm corev1.ConfigMap) bool { return cm.Annotations[annotations.StatusObserved] == "" }) && len(list.Items) == c.plans {
-			return nil
+			return atRest(ctx)
 		}
 		err = until(ctx, time.Now().Add(2*time.Second))
 	}
 	return err
+}
+
+// atRest waits until what we started has used less than a twentieth of one CPU for two seconds, for at most two
+// minutes.
+func atRest(ctx context.Context) error {
+	const look = 2 * time.Second
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
+		before := cpu()
+		if err := until(ctx, time.Now().Add(look)); err != nil {
+			return err
+		}
+		if cpu()-before < look.Seconds()/20 {
+			return nil
+		}
+	}
+	return errors.New("the cluster does not come to rest in two minutes")
 }

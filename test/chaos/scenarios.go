@@ -25,6 +25,7 @@ import (
 // be found by the story about it.
 func scenarios() map[string]func(context.Context, *people) error {
 	return map[string]func(context.Context, *people) error{
+		"late-write":    lateWrite,
 		"mid-step":      midStep,
 		"stale-standby": staleStandby,
 		"deaf-leader":   deafLeader,
@@ -199,6 +200,29 @@ func midStep(ctx context.Context, p *people) error {
 	leader.hold(true)
 	leader.current().Kill()
 	return p.phases(ctx, "once", 1, "Succeeded")
+}
+
+// lateWrite: a step's request is on its way when the run is aborted, and arrives
+// later.
+func lateWrite(ctx context.Context, p *people) error {
+	const by = 15 * time.Second
+	leader, _, err := p.pair(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := p.write(ctx, "once", once); err != nil {
+		return err
+	}
+	leader.proxy.capture(func(req *http.Request) bool {
+		return req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, "/scale")
+	}, by)
+	p.insist(ctx, "asks for the run", func(ctx context.Context) error { return p.ask(ctx, "once") })
+	if err := p.phases(ctx, "once", 1, "Running"); err != nil {
+		return err
+	}
+	p.insist(ctx, "aborts the run", p.abort)
+	pause(ctx, by+5*time.Second)
+	return nil
 }
 
 // deafLeader: the leader's own watches fall silent, and a plan is paused.

@@ -51,7 +51,7 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 	call := executors.Call{
 		Run: l.Run.Name, Plan: executors.PlanRef{Name: l.Run.Plan, UID: l.Run.PlanUID, Namespace: l.Run.Namespace, Account: plan.Account(l.Run.Spec), Manager: annotations.PlanManager(l.Run.Namespace, l.Run.Plan)}, Path: m.Path, Attempt: rec.Attempt,
 		DryRun: l.Run.Request.DryRun, Target: executors.Target{Object: l.Run.Spec.Target, UID: targets.UIDOf(l.Run.TargetUID)},
-		Recorded: executors.Recorded{Before: rec.Before, ResumeAt: rec.ResumeAt, Resumed: rec.Resumed != nil, Memory: rec.Memory, Approval: rec.Approval, Listed: rec.Listed, Drift: rec.Drift, Items: l.Run.ItemsDone(l.Journal, m.Path), ItemVersion: rec.ItemVersion, ItemKind: rec.ItemKind, RecoveredAt: recoveredAt(l.Object.CreationTimestamp.Time, l.Journal.StartedAt)}, OnRestart: m.Step.OnRestart,
+		Recorded: executors.Recorded{Before: rec.Before, ResumeAt: rec.ResumeAt, Resumed: rec.Resumed != nil, Memory: rec.Memory, Approval: rec.Approval, Listed: rec.Listed, Drift: rec.Drift, Items: l.Run.ItemsDone(l.Journal, m.Path), ItemVersion: rec.ItemVersion, ItemKind: rec.ItemKind, RecoveredAt: recoveredAt(l.Object.CreationTimestamp.Time, l.Journal.StartedAt), InterruptedAt: interruptedAt(rec)}, OnRestart: m.Step.OnRestart,
 		Objects: executors.Objects{Watched: l.Run.Watched, Holders: c.holders(l, m.Path)}, Now: c.Now(), Clients: clients,
 	}
 	if m.Step.Type == plan.TypeUncordon {
@@ -94,6 +94,14 @@ func recoveredAt(made time.Time, started *time.Time) time.Time {
 		return time.Time{}
 	}
 	return client.RecoveredAt(made, *started)
+}
+
+// interruptedAt is when a step ended otherwise than by success; zero: it did not.
+func interruptedAt(rec *run.Record) time.Time {
+	if rec.FinishedAt == nil || rec.Phase == run.StepSucceeded {
+		return time.Time{}
+	}
+	return *rec.FinishedAt
 }
 
 // inputReader is what a step sees of the cluster.

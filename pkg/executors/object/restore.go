@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,6 +69,9 @@ func read(ctx context.Context, o api.Object, subresource string) (*unstructured.
 func writeBack(ctx context.Context, call executors.Call, o api.Object, live *unstructured.Unstructured, rec *record, subresource string) executors.Outcome {
 	changes, others := effectiveChanges(call, rec)
 	restored, put, left := putBack(live.Object, changes)
+	if out, waits := mayArrive(call, o); waits && len(put)+len(left)+len(others) == 0 {
+		return out
+	}
 	out := api.Done("%s is as it was before", o)
 	if len(put) > 0 {
 		patch := api.Patch{Type: types.MergePatchType, Body: mergePatch(live.Object, restored), Subresource: subresource}
@@ -93,6 +97,18 @@ func writeBack(ctx context.Context, call executors.Call, o api.Object, live *uns
 		out.Message = document.Cut(stays, document.MaxMessage)
 	}
 	return out
+}
+
+// mayArrive waits for a write that nobody saw answered, of an object that is as it was before the step.
+// The version that it carries does not refuse it: nothing else was written since.
+func mayArrive(call executors.Call, o api.Object) (executors.Outcome, bool) {
+	until := call.Recorded.InterruptedAt.Add(executors.LateRequest)
+	if !call.Now.Before(until) {
+		return executors.Outcome{}, false
+	}
+	out := api.Waiting(o.Watch(""), "%s is as it was before; the step ended in the middle of a write, which may still arrive until %s", o, until.UTC().Format(time.RFC3339))
+	out.WakeAt = until
+	return out, true
 }
 
 // handed describes the fields that are left to runs above this one.

@@ -295,6 +295,27 @@ func TestAsItWas(t *testing.T) {
 	})
 }
 
+// A request that was given up arrives after the run has ended the step: its version is still that of
+// the object, so it is taken.
+func TestRestoreWaitsForAWriteThatMayStillArrive(t *testing.T) {
+	eachStep(t, func(w *world, k stepKind, call *executors.Call) {
+		out := k.executor.Pass(w.Context(), *call)
+		is(w.T, out, executors.Record, "")
+		call.Recorded.Before, call.Recorded.InterruptedAt = out.Before, call.Now
+		out = k.executor.Restore(w.Context(), *call)
+		is(w.T, out, executors.NotYet, "Waiting")
+		if want := call.Now.Add(executors.LateRequest); !out.WakeAt.Equal(want) || out.Watch == nil || out.Watch.Name != "orders" {
+			w.Errorf("it wakes at %s by %+v, want %s and the object", out.WakeAt, out.Watch, want)
+		}
+		untouched := *call
+		untouched.Now = out.WakeAt
+		is(w.T, k.executor.Restore(w.Context(), untouched), executors.Done, "")
+		is(w.T, k.executor.Pass(w.Context(), *call), executors.Done, "") // it arrives
+		is(w.T, k.executor.Restore(w.Context(), *call), executors.Done, "")
+		w.stands(k, k.was)
+	})
+}
+
 func TestAStepThatAsksForNoRestoreRemembersNothing(t *testing.T) {
 	w := newWorld(t, orders)
 	call := w.step(&plan.ScaleProperties{Resource: ref("Deployment"), Replicas: number(0)})

@@ -114,6 +114,9 @@ func (x *target) through(t *testing.T, op hibernate.Operation, each func(due []h
 		if step.Done && len(step.Due) == 0 {
 			return
 		}
+		if len(step.Due) == 0 && step.Again.After(x.now) {
+			x.now = step.Again
+		}
 		given, again := each(step.Due)
 		if len(given) == 0 {
 			x.Settle(t)
