@@ -306,6 +306,11 @@ type Rollout struct {
 	Left            int // not begun
 }
 
+// TakesNodes says whether a run has a step that takes nodes: a for-each-node or a drain.
+func (j Journal) TakesNodes() bool {
+	return slices.ContainsFunc(j.Steps, func(r Record) bool { return r.Type == plan.TypeForEachNode || r.Type == plan.TypeDrain })
+}
+
 // Rollouts are the for-each-nodes of a run that have listed their nodes and have
 // not ended.
 func (j Journal) Rollouts() []Rollout {

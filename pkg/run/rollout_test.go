@@ -262,3 +262,20 @@ func TestWhichStepsAreThereToCloseNodes(t *testing.T) {
 		}
 	}
 }
+
+func TestWhichRunsTakeNodes(t *testing.T) {
+	for _, c := range []struct {
+		steps []run.Record
+		want  bool
+	}{
+		{nil, false},
+		{[]run.Record{{Path: "a", Type: plan.TypeCordon}, {Path: "b", Type: plan.TypeCordon}}, false},
+		{[]run.Record{{Path: "a", Type: plan.TypeCordon}, {Path: "b", Type: plan.TypeDrain, Phase: run.StepPending}}, true},
+		{[]run.Record{{Path: "all", Type: plan.TypeForEachNode}}, true},
+		{[]run.Record{{Path: "all", Type: plan.TypeForEach}, {Path: "all/n-1/out", Type: plan.TypeDrain}}, true},
+	} {
+		if got := (run.Journal{Steps: c.steps}).TakesNodes(); got != c.want {
+			t.Errorf("%+v: %t", c.steps, got)
+		}
+	}
+}

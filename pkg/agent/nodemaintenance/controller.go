@@ -425,7 +425,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 	k.state.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.state.demand.wants)
 	k.state.mu.Unlock()
-	for _, l := range k.Rollouts.Runs.Filter(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
+	for _, l := range k.Rollouts.Runs.Filter((*store.LiveRun).TakesNodes) {
 		holds, wants := workflow.NodeClaims(l.Head, l.Journal, l.Cordons) // what it wants now, it said itself; what it holds its journal says
 		c.engage(l, holds, wants)
 		for _, h := range claims.ActualHolds(holds, k.Rollouts.Runs.Unclaimed(l.Key())) {

@@ -11,7 +11,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Guesses about writes of nodes. A look waits for its writes no longer than
@@ -133,7 +132,7 @@ func (k *Controller) endDrains(asked map[string]bool) {
 		return
 	}
 	plans := map[string]bool{}
-	for _, l := range k.Rollouts.Runs.Filter(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
+	for _, l := range k.Rollouts.Runs.Filter((*store.LiveRun).TakesNodes) {
 		for i := range l.Journal.Steps {
 			for _, t := range l.Journal.Steps[i].Drains() {
 				plans[claimantOf(l)+" "+t.Name] = true

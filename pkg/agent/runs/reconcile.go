@@ -461,7 +461,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 			c.recordDrift(l, written.Journal, journal)
 			c.Steps.Began(l.Key(), written.Journal, journal, c.Now())
 			l, written = fresh, fresh
-			if l.Drains() {
+			if l.Journal.TakesNodes() {
 				c.Nodes.Enqueue()
 			}
 		}

@@ -380,8 +380,8 @@ func TestTheRunsOfAPlanAreThoseThatWereAskedForFirst(t *testing.T) {
 	if want := fmt.Sprintf("%s=Pending,%s=Pending,%s=Pending", names["c"], later[0], later[1]); FormatRuns(list) != want {
 		t.Errorf("they are %s, not %s", FormatRuns(list), want)
 	}
-	if first := rs.ReadWhole(list[0]); !first.Drains() || !first.RollsOut() || !list[0].RollsOut() || first.Account() != list[0].Account() || list[0].Account() != (client.Account{Namespace: "ns", Name: "maint-runner"}) {
-		t.Errorf("%t %t %v", first.Drains(), first.RollsOut(), first.Account())
+	if first := rs.ReadWhole(list[0]); !first.Journal.TakesNodes() || !first.RollsOut() || !list[0].RollsOut() || first.Account() != list[0].Account() || list[0].Account() != (client.Account{Namespace: "ns", Name: "maint-runner"}) {
+		t.Errorf("%t %t %v", first.Journal.TakesNodes(), first.RollsOut(), first.Account())
 	}
 	shown := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotations.StatusRuns: FormatRuns(list)}}}
 	if phase, made := WasMade(shown, names["a"]); !made || phase != run.Pending {

@@ -634,9 +634,9 @@ func accountOf(cm *corev1.ConfigMap, r run.Run) client.Account {
 	return client.Account{Namespace: cm.Namespace, Name: plan.Account(r.Spec)}
 }
 
-// Drains says whether a run has to do with nodes.
-func (l *CachedRun) Drains() bool {
-	return slices.ContainsFunc(l.Journal.Steps, func(r run.Record) bool { return r.Type == plan.TypeForEachNode || r.Type == plan.TypeDrain })
+// TakesNodes says whether a run is at work that has steps which take nodes.
+func (l *LiveRun) TakesNodes() bool {
+	return l.Broken == nil && l.Journal.Phase == run.Running && l.Journal.TakesNodes()
 }
 
 // RollsOut says whether a run is at a for-each-node.
