@@ -229,6 +229,9 @@ func checkJob(p any, at document.Reporter) {
 	if len(props.Command)+len(props.Args) > 0 {
 		at("command", "stands in the template's containers when a template is given")
 	}
+	if path := document.HugeQuantity(props.Template); path != "" {
+		at("template."+path, "is no quantity that can be read: it is too long, or its exponent is")
+	}
 	pod, ok := props.Template["template"].(map[string]any)
 	if !ok {
 		at("template.template", "is missing; a Job's spec holds a pod template here")

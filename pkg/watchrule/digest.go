@@ -27,8 +27,8 @@ func newDigester(w plan.Watch, planUID, mirrorPrefix string) digester {
 	d := digester{planUID: planUID, mirrorPrefix: cmp.Or(mirrorPrefix, plan.DefaultMirrorPrefix)}
 	for _, field := range w.Fields {
 		steps, err := expr.ParsePath(field)
-		if err != nil {
-			continue // a valid plan has none such
+		if err != nil || slices.ContainsFunc(d.paths, func(p []expr.PathStep) bool { return slices.Equal(p, steps) }) {
+			continue // a valid plan has none of the former; one path may have several spellings
 		}
 		d.paths = append(d.paths, steps)
 		d.status = d.status || steps[0].Name == "status" || steps[0].All
@@ -39,23 +39,28 @@ func newDigester(w plan.Watch, planUID, mirrorPrefix string) digester {
 // of is a keyed hash: two objects of equal content have different ones, and the
 // same object has another one in another plan.
 func (d digester) of(uid string, body map[string]any) string {
-	var compared any
+	mac := hmac.New(sha256.New, []byte(d.planUID+"/"+uid))
 	if len(d.paths) == 0 {
-		compared = d.essence(body)
-	} else {
-		values := make([]any, len(d.paths))
-		for i, steps := range d.paths {
-			values[i] = expr.Pick(body, steps)
+		mac.Write(asText(d.essence(body)))
+	} else { // the text of a list of what they lead to, of which one at a time is in memory
+		sign := "["
+		for _, steps := range d.paths {
+			mac.Write([]byte(sign))
+			mac.Write(asText(expr.Pick(body, steps)))
+			sign = ","
 		}
-		compared = values
+		mac.Write([]byte("]"))
 	}
-	b, err := json.Marshal(compared) // keys sorted: equal content is equal text
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:10])
+}
+
+// asText is JSON with its keys sorted: equal content is equal text.
+func asText(value any) []byte {
+	b, err := json.Marshal(value)
 	if err != nil {
 		panic(fmt.Sprintf("digest of an object: %v", err)) // it came as JSON
 	}
-	mac := hmac.New(sha256.New, []byte(d.planUID+"/"+uid))
-	mac.Write(b)
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:10])
+	return b
 }
 
 // essence is an object without what changes by itself, and without our own keys.

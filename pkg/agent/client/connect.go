@@ -54,7 +54,7 @@ func Connect(c Config) (*Connection, error) {
 	out.config.ContentType, out.config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	out.config.Wrap(transport.WrapperFunc(func(rt http.RoundTripper) http.RoundTripper {
 		boundUnread(rt)
-		return countRequests(c.OnAnswer, out.Fence.wrap(out.Clock.wrap(rt)))
+		return kube.LimitAnswers(countRequests(c.OnAnswer, out.Fence.wrap(out.Clock.wrap(rt))), kube.AnswerWithin)
 	}))
 	var err error
 	if out.base, err = rest.TransportFor(out.config); err != nil {

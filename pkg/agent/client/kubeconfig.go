@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // maxKubeconfig is how many bytes a kubeconfig may have (a guess: one of a single cluster
@@ -22,6 +24,9 @@ const maxKubeconfig = 64 << 10
 func readKubeconfig(data []byte) (*rest.Config, error) {
 	if len(data) > maxKubeconfig {
 		return nil, fmt.Errorf("it has %d bytes; at most %d are read", len(data), maxKubeconfig)
+	}
+	if document.MayHaveAliases(data) {
+		return nil, errors.New("it is no kubeconfig, or it has YAML aliases: write the values out")
 	}
 	all, err := clientcmd.Load(data)
 	if err != nil {

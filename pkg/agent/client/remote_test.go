@@ -275,6 +275,7 @@ func TestWhichKubeconfigsAreRefused(t *testing.T) {
 		"a password in the address":     {kubeconfigOf("server: 'https://a:b@api.stg.test'", token), "more than an address"},
 		"no context":                    {strings.Replace(kubeconfigOf(there, token), "current-context: c", "current-context: d", 1), `its current-context "d" is not among its contexts`},
 		"no user":                       {strings.Replace(kubeconfigOf(there, token), "user: u}", "user: v}", 1), `the user "v", and not both are there`},
+		"values that stand for others":  {strings.Replace(kubeconfigOf(there, token), "current-context: c", "current-context: c\nx: &a "+strings.Repeat("A", 20_000)+"\ny: ["+strings.Repeat("*a,", 10_000)+"*a]", 1), "or it has YAML aliases: write the values out"},
 		"no kubeconfig":                 {"[", "it is no kubeconfig"},
 		"what is longer than it may be": {strings.Repeat("#", 70<<10), "at most 65536 are read"},
 	} {

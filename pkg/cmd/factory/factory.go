@@ -43,7 +43,7 @@ type Env struct {
 	Color        bool
 	Mark         terminal.Mark // of our own control sequences
 	Size         terminal.Size // of the terminal
-	AnswerWithin time.Duration // how long an API server may be silent; 0: answerWithin
+	AnswerWithin time.Duration // how long an API server may be silent; 0: kube.AnswerWithin
 
 	// Screen is the terminal for live views; nil: there is none, and changes are shown as lines.
 	Screen *Screen

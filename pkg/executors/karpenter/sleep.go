@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
@@ -188,7 +189,7 @@ func observed(pool *unstructured.Unstructured, nodes int, recorded bool) (hibern
 
 // isNone says whether a limit is 0, in any notation.
 func isNone(limit any) bool {
-	if limit == nil {
+	if limit == nil || document.HugeQuantity(map[string]any{"limits": limit}) != "" {
 		return false
 	}
 	q, err := resource.ParseQuantity(fmt.Sprint(limit))

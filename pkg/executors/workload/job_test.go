@@ -6,11 +6,13 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
@@ -138,5 +140,31 @@ func TestALogThatAStartingAPIServerRefusesIsReadLater(t *testing.T) {
 				t.Errorf("%+v", out)
 			}
 		})
+	}
+}
+
+func TestAQuantityThatTakesLongToReadIsRefused(t *testing.T) {
+	began := time.Now()
+	huge := map[string]any{"requests": map[string]any{"cpu": "12345678901234567890e-60000000"}}
+	pod := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i", "resources": huge}}}}
+	_, err := jobOf(executors.Call{}, &plan.JobProperties{Template: map[string]any{"template": pod}})
+	if err == nil || !strings.Contains(err.Error(), "template.spec.containers[0].resources.requests.cpu is no quantity") {
+		t.Errorf("%v", err)
+	}
+	theirs := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": pod}}}
+	if got := units(theirs, 2); got != nil {
+		t.Errorf("units %v", got)
+	}
+	if d := read[appsv1.Deployment](theirs); len(d.Spec.Template.Spec.Containers) != 0 {
+		t.Errorf("it is read: %+v", d)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestTheContainerOfAPodThatHasNone(t *testing.T) {
+	if got := spoke(corev1.Pod{}); got != "" {
+		t.Errorf("it is %q", got)
 	}
 }

@@ -66,6 +66,9 @@ func spoke(pod corev1.Pod) string {
 			return s.Name
 		}
 	}
+	if len(pod.Spec.Containers) == 0 { // as another cluster may send it
+		return ""
+	}
 	return pod.Spec.Containers[0].Name
 }
 

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // verdict is the state of an object: well, failed, or neither yet.
@@ -27,9 +29,13 @@ func well(format string, args ...any) verdict {
 	return verdict{Well: true, Why: fmt.Sprintf(format, args...)}
 }
 
-// read converts an object to its Go type. What the API server sent always fits.
+// read converts an object to its Go type. What the API server sent always fits. Of an object with a quantity that
+// would take long to read, as only another cluster sends it, nothing is read.
 func read[T any](u *unstructured.Unstructured) T {
 	var typed T
+	if document.HugeQuantity(u.Object) != "" {
+		return typed
+	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &typed); err != nil {
 		panic(fmt.Sprintf("workload.read %s as %T: %v", u.GroupVersionKind(), typed, err))
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -24,6 +25,9 @@ const nobody = int64(65532)
 func jobOf(call executors.Call, p *plan.JobProperties) (*batchv1.Job, error) {
 	spec := simpleSpec(p)
 	if p.Template != nil {
+		if at := document.HugeQuantity(p.Template); at != "" {
+			return nil, api.Refuse(executors.ReasonInvalid, "template: %s is no quantity that can be read: it is too long, or its exponent is", at)
+		}
 		spec = batchv1.JobSpec{}
 		err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(p.Template, &spec, true)
 		if err != nil {

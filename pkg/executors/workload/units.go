@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // Units that have prices.
@@ -17,7 +19,7 @@ const (
 // units are the requests of a number of a workload's pods. A kind without a pod template has none.
 func units(u *unstructured.Unstructured, replicas int64) map[string]float64 {
 	template, found, err := unstructured.NestedMap(u.Object, "spec", "template")
-	if err != nil || !found {
+	if err != nil || !found || document.HugeQuantity(template) != "" {
 		return nil
 	}
 	var pod corev1.PodTemplateSpec
