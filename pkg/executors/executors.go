@@ -145,6 +145,14 @@ const RestoreTimeout = 10 * time.Minute
 // LateRequest is how long after it was sent a request that nobody saw answered may still take effect.
 const LateRequest = hibernate.LateRequest
 
+// LateError says that a request which nobody saw answered may still take effect: what it would leave
+// cannot be ended yet.
+type LateError struct{ Until time.Time }
+
+func (e *LateError) Error() string {
+	return "a request that was not answered may still arrive until " + e.Until.UTC().Format(time.RFC3339)
+}
+
 // Holder is a step that changed an object and will restore it.
 type Holder struct {
 	Run, Path string

@@ -238,9 +238,12 @@ func (c *Controller) stop(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		return stopped(nil), nil
 	}
 	err = stopper.Stop(ctx, call)
+	var late *executors.LateError
 	switch {
 	case err == nil:
 		return stopped(nil), nil
+	case errors.As(err, &late):
+		return c.later(rec, late.Until), nil
 	case executors.RefusalOf(err, call.User()) != executors.NotRefused && within(plan.DefaultCleanupDuration):
 		return c.waitsFor(l, m.Path, executors.Fail(executors.ReasonForbidden, "what it left working cannot be ended: %s", err)), nil
 	case within(time.Minute):

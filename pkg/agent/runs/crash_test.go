@@ -179,7 +179,7 @@ func TestWhatATornRunDidNotPutBackIsNoted(t *testing.T) {
 				w.after(time.Minute)
 				w.cluster.DeleteAtOnce("configmaps", shop, runName)
 				w.after(time.Second)
-				if err := w.agent.CloseOrphans(t.Context(), types.NamespacedName{Namespace: shop, Name: nightly}); err != nil {
+				if err := w.agent.CloseOrphans(w.Context(), types.NamespacedName{Namespace: shop, Name: nightly}); err != nil {
 					t.Fatal(err)
 				}
 				var left []string
@@ -216,7 +216,7 @@ func TestARunThatIsTornAwayEndsInTheLedgerAlone(t *testing.T) {
 				if n := len(w.agent.Stores.Runs.OrphansOf(plan)); n != 1 {
 					t.Fatalf("%d orphans", n)
 				}
-				if err := w.agent.CloseOrphans(t.Context(), plan); err != nil {
+				if err := w.agent.CloseOrphans(w.Context(), plan); err != nil {
 					t.Fatal(err)
 				}
 				w.after(time.Minute)
@@ -248,7 +248,7 @@ func TestARunThatIsTornAwayWhileItsLedgerIsLostIsTold(t *testing.T) {
 				w.cluster.DeleteAtOnce("configmaps", shop, runName)
 				w.after(time.Second)
 				for range 2 { // once is enough
-					if err := w.agent.CloseOrphans(t.Context(), types.NamespacedName{Namespace: shop, Name: nightly}); err != nil {
+					if err := w.agent.CloseOrphans(w.Context(), types.NamespacedName{Namespace: shop, Name: nightly}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -272,7 +272,7 @@ func TestARunThatIsTornAwayIsNotToldOnAnotherPlanOfTheName(t *testing.T) {
 		other.UID = "another"
 		w.cluster.Put(other)
 		w.after(time.Second)
-		if err := w.agent.CloseOrphans(t.Context(), types.NamespacedName{Namespace: shop, Name: nightly}); err != nil {
+		if err := w.agent.CloseOrphans(w.Context(), types.NamespacedName{Namespace: shop, Name: nightly}); err != nil {
 			t.Fatal(err)
 		}
 		w.wantEvent("Warning RunTornAway " + runName + ": ")
@@ -290,7 +290,7 @@ func TestARunThatIsThereIsNotGivenUp(t *testing.T) {
 		w.after(time.Minute)
 		plan := types.NamespacedName{Namespace: shop, Name: nightly}
 		w.agent.Stores.Runs.MarkVanished(w.agent.Stores.Runs.Get(types.NamespacedName{Namespace: shop, Name: runName}))
-		if err := w.agent.CloseOrphans(t.Context(), plan); err != nil {
+		if err := w.agent.CloseOrphans(w.Context(), plan); err != nil {
 			t.Fatal(err)
 		}
 		w.says(annotations.Resume, runName)
@@ -313,7 +313,7 @@ func TestAnOrphanThatCannotBeReadEndsByItsLabel(t *testing.T) {
 				w.plays()
 				w.cluster.DeleteAtOnce("configmaps", shop, runName)
 				w.after(time.Second)
-				if err := w.agent.CloseOrphans(t.Context(), types.NamespacedName{Namespace: shop, Name: nightly}); err != nil {
+				if err := w.agent.CloseOrphans(w.Context(), types.NamespacedName{Namespace: shop, Name: nightly}); err != nil {
 					t.Fatal(err)
 				}
 				if got := w.closed(); got != want {

@@ -261,7 +261,11 @@ func (h Holder) release(ctx context.Context, call executors.Call) (said string, 
 		return "the HibernatePlan is gone", nil
 	case err != nil:
 		return "", err
-	case call.DryRun || !now.ours:
+	case call.DryRun:
+		return "the hold is not ours to release", nil
+	case !now.ours && len(call.Recorded.Memory) == 0 && call.Now.Before(call.Recorded.InterruptedAt.Add(executors.LateRequest)): // no pass has seen its hold
+		return "", &executors.LateError{Until: call.Recorded.InterruptedAt.Add(executors.LateRequest)}
+	case !now.ours:
 		return "the hold is not ours to release", nil
 	}
 	others := slices.DeleteFunc(now.steps, func(s string) bool { return s == reasonOf(call) })

@@ -339,3 +339,37 @@ func TestALeaseIsRenewedBeforeThePlanHasArrived(t *testing.T) {
 	}
 	w.wrote(2)
 }
+
+// A hold that was asked for and not answered may arrive after the step has ended.
+func TestAHoldThatMayStillArriveIsWaitedFor(t *testing.T) {
+	w, call := newHold(t, nil)
+	call.Recorded.InterruptedAt = call.Now
+	var late *executors.LateError
+	if err := Hibernates().Stop(t.Context(), call); !errors.As(err, &late) || !late.Until.Equal(call.Now.Add(executors.LateRequest)) {
+		t.Fatalf("stop: %v", err)
+	}
+	over := call
+	over.Now = late.Until
+	if err := Hibernates().Stop(t.Context(), over); err != nil {
+		t.Errorf("it never came: %v", err)
+	}
+	arrives := call
+	arrives.Recorded.InterruptedAt = time.Time{}
+	Hibernates().Pass(t.Context(), arrives)
+	if got := w.note(annotations.HoldState); got != "asleep" {
+		t.Fatalf("held %q", got)
+	}
+	if err := Hibernates().Stop(t.Context(), call); err != nil || w.note(annotations.HoldState) != "" {
+		t.Errorf("stop: %v, held %q", err, w.note(annotations.HoldState))
+	}
+}
+
+// A step that waits behind somebody's hold has sent none of its own.
+func TestAStepBehindAPersonsHoldIsStoppedAtOnce(t *testing.T) {
+	_, call := newHold(t, map[string]string{annotations.HoldState: "asleep"})
+	out := Hibernates().Pass(t.Context(), call)
+	call.Recorded.Memory, call.Recorded.InterruptedAt = out.Memory, call.Now
+	if err := Hibernates().Stop(t.Context(), call); err != nil || len(out.Memory) == 0 {
+		t.Errorf("%v, remembers %s", err, out.Memory)
+	}
+}
