@@ -99,7 +99,7 @@ func TestAClockThatJumpsPassesNoSlots(t *testing.T) {
 		w.closed()
 		w.until("27:30") // the agent's clock has a night that has not come yet
 		w.awake()
-		l, err := w.agent.Stores.Ledgers.Get(t.Context(), types.NamespacedName{Namespace: shop, Name: "nights"}, string(w.api.ConfigMap(shop, "nights").UID))
+		l, err := w.agent.Stores.Ledgers.Get(w.Context(), types.NamespacedName{Namespace: shop, Name: "nights"}, string(w.api.ConfigMap(shop, "nights").UID))
 		if err != nil || l == nil || len(l.Recent) != 1 || len(l.Recent[0].Slept) != 1 {
 			t.Errorf("%v: the ledger has %+v", err, l)
 		}

@@ -20,7 +20,7 @@ func TestATargetOfEKSHasItsAccountAndAWayIntoItsCluster(t *testing.T) {
 		if c := call.Cloud; c == nil || c.Cluster != "stg-1" || c.AWS.Region != "eu-west-1" || c.AWS.AccountID != "123456789012" || call.Clients.Cluster != "" {
 			t.Fatalf("its cloud is %+v, and its clients are of %q", c, call.Clients.Cluster)
 		}
-		if _, err := call.Cloud.Connect(t.Context()); err == nil || !strings.Contains(err.Error(), "K8SCluster stg: this agent reaches no clusters of EKS") {
+		if _, err := call.Cloud.Connect(w.Context()); err == nil || !strings.Contains(err.Error(), "K8SCluster stg: this agent reaches no clusters of EKS") {
 			t.Errorf("the cluster says %v", err)
 		}
 		w.until("03:30")
