@@ -19,6 +19,11 @@ func quantityFields() []string {
 	return []string{"allocatable", "allocatedresources", "capacity", "divisor", "limits", "overhead", "requests", "sizelimit"}
 }
 
+// namedFreely are fields whose keys people choose.
+func namedFreely() []string {
+	return []string{"annotations", "labels", "matchLabels", "nodeSelector"}
+}
+
 // HugeQuantity is the path of the first quantity in a part of an object, decoded from JSON or YAML, that
 // would take long to read; empty: there is none.
 func HugeQuantity(part any) string { return hugeQuantity(part, "", false) }
@@ -37,6 +42,9 @@ func hugeQuantity(part any, path string, quantity bool) string {
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(part)) {
+			if slices.Contains(namedFreely(), key) {
+				continue
+			}
 			if found := hugeQuantity(part[key], path+"."+key, quantity || slices.Contains(quantityFields(), strings.ToLower(key))); found != "" {
 				return found
 			}

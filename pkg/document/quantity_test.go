@@ -22,6 +22,7 @@ func TestQuantitiesThatTakeLongToRead(t *testing.T) {
 		{map[string]any{"emptyDir": map[string]any{"sizeLimit": "1e99999"}}, "emptyDir.sizeLimit"},
 		{map[string]any{"sizeLimit": "11111111111111111111111111111111111111111111111111111111111111111"}, "sizeLimit"},
 		{map[string]any{"env": []any{map[string]any{"name": "COMMIT", "value": "7e1234567"}}}, ""},
+		{map[string]any{"metadata": map[string]any{"labels": map[string]any{"capacity": "7e1234567"}}}, ""},
 		{map[string]any{"requests": "some words of one, e.g. 12345"}, ""},
 	} {
 		if got := HugeQuantity(c.part); got != c.want {

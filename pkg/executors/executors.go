@@ -120,6 +120,9 @@ type Nodes struct {
 	// Closed are the nodes that earlier steps of the run cordoned by the selector of an uncordon
 	// step, also those that the selector no longer picks, or by the name that it opens.
 	Closed []run.DrainTarget
+	// InterruptedAt is when the run was ended in the middle of a step that cordons: the cordon may still
+	// arrive (see LateRequest). Zero: it was not.
+	InterruptedAt time.Time
 	// Drainer drains nodes between passes, and wakes the step.
 	Drainer Drainer
 	// Turn says whether a node may be taken now, or why not: the agent keeps the limits over all

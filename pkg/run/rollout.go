@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -180,6 +181,22 @@ func (r Run) ClosedFor(j Journal, path string) []DrainTarget {
 		}
 	}
 	return out
+}
+
+// CordonInterruptedAt is when the run was ended in the middle of a step that cordons, of which no pass had an
+// outcome; zero: it was not. A cordon that was asked for may still arrive.
+func (j Journal) CordonInterruptedAt() (at time.Time) {
+	if j.End == nil || j.End.Phase != Aborted && j.End.Phase != Replaced && j.End.Reason != "Timeout" {
+		return at
+	}
+	for i := range j.Steps {
+		rec := &j.Steps[i]
+		cordons := rec.Type == plan.TypeCordon || rec.Type == plan.TypeDrain
+		if cordons && rec.Phase == StepFailed && len(rec.Memory) == 0 && rec.FinishedAt != nil && rec.FinishedAt.After(at) {
+			at = *rec.FinishedAt
+		}
+	}
+	return at
 }
 
 // besides says whether a step lies in no item of a loop that another lies outside of.

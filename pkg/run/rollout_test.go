@@ -279,3 +279,30 @@ func TestWhichRunsTakeNodes(t *testing.T) {
 		}
 	}
 }
+
+func TestWhenACordonWasInterrupted(t *testing.T) {
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	record := func(kind string, phase run.StepPhase, memory string) run.Record {
+		return run.Record{Path: "a", Type: kind, Phase: phase, FinishedAt: &at, Memory: []byte(memory)}
+	}
+	cut := record(plan.TypeCordon, run.StepFailed, "")
+	for name, c := range map[string]struct {
+		end  *run.End
+		rec  run.Record
+		want bool
+	}{
+		"aborted in mid-cordon":   {&run.End{Phase: run.Aborted}, cut, true},
+		"replaced in mid-drain":   {&run.End{Phase: run.Replaced}, record(plan.TypeDrain, run.StepFailed, ""), true},
+		"out of time":             {&run.End{Phase: run.Failed, Reason: "Timeout"}, cut, true},
+		"the step was refused":    {&run.End{Phase: run.Failed, Reason: "Forbidden"}, cut, false},
+		"it is not over":          {nil, cut, false},
+		"its outcome is known":    {&run.End{Phase: run.Aborted}, record(plan.TypeDrain, run.StepFailed, "{}"), false},
+		"it was done":             {&run.End{Phase: run.Aborted}, record(plan.TypeCordon, run.StepSucceeded, ""), false},
+		"a step that cordons not": {&run.End{Phase: run.Aborted}, record(plan.TypeUncordon, run.StepFailed, ""), false},
+	} {
+		j := run.Journal{End: c.end, Steps: []run.Record{c.rec}}
+		if got := j.CordonInterruptedAt(); got.Equal(at) != c.want || got.IsZero() == c.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}

@@ -55,7 +55,7 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 		Objects: executors.Objects{Watched: l.Run.Watched, Holders: c.holders(l, m.Path)}, Now: c.Now(), Clients: clients,
 	}
 	if m.Step.Type == plan.TypeUncordon {
-		call.Nodes.Closed = l.Run.ClosedFor(l.Journal, m.Path)
+		call.Nodes.Closed, call.Nodes.InterruptedAt = l.Run.ClosedFor(l.Journal, m.Path), l.Journal.CordonInterruptedAt()
 	}
 	if cluster, _ := clusterAt(l.Run, ""); cluster.Name != clients.Cluster { // the target is on another one
 		call.Target.Object, call.Target.UID = nil, ""

@@ -336,3 +336,25 @@ func TestUncordonBySelectorOpensWhatTheRunClosedByIt(t *testing.T) {
 		t.Errorf("a selector that picks nothing, of a run that closed nothing: %+v", none)
 	}
 }
+
+// The run was aborted while the cordon was on the way: what the uncordon finds open may be closed later.
+func TestAnUncordonWaitsForACordonThatMayStillArrive(t *testing.T) {
+	k := newCluster(t, nodeNamed("a"))
+	call := k.step(&plan.CordonProperties{NodeProperties: plan.NodeProperties{Node: "a"}})
+	call.Nodes.InterruptedAt = call.Now
+	out := Uncordoner{}.Pass(t.Context(), call)
+	if until := call.Now.Add(executors.LateRequest); out.State != executors.NotYet || !out.WakeAt.Equal(until) || k.writes != 0 {
+		t.Fatalf("%+v, %d writes", out, k.writes)
+	}
+	over := call
+	over.Now = out.WakeAt
+	if out := (Uncordoner{}).Pass(t.Context(), over); out.State != executors.Done || out.Message != "Node/a is schedulable" {
+		t.Errorf("it never came: %+v", out)
+	}
+	if out := (Cordoner{}).Pass(t.Context(), call); out.State != executors.Done {
+		t.Fatalf("%+v", out)
+	}
+	if out := (Uncordoner{}).Pass(t.Context(), over); out.State != executors.Done || k.node("a").Spec.Unschedulable {
+		t.Errorf("it came: %+v, %s", out, how(k.node("a")))
+	}
+}
