@@ -181,7 +181,7 @@ func TestHibernateWaits(t *testing.T) {
 		},
 		{
 			name: "nobody takes it up", first: says("", "Active", ""), line: "hibernate office --wait", code: 5,
-			out: stands + "T plan office: Active\n", err: "error: the agent does not handle the request to plan office, which is kept: it is too old, or does not watch namespace shop; 'kubectl maint doctor' shows its version, and 'kubectl maint install --apply --namespace maint-system' upgrades it\n",
+			out: stands + "T plan office: Active\n", err: "error: the agent does not handle the request to plan office, which is kept: it waits for the API server, is too old, or does not watch namespace shop; 'kubectl maint doctor' shows its version, and 'kubectl maint install --apply --namespace maint-system' upgrades it\n",
 		},
 		{
 			name: "the time is over", first: says("", "Active", ""), line: "hibernate office --wait --timeout 5s", code: 124,

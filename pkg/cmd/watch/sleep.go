@@ -138,7 +138,7 @@ func (f *sleepFollower) silent(ctx context.Context, k *factory.Cluster) error {
 	for _, a := range f.plans {
 		cm := f.seen.ConfigMap(a.Object.Namespace, a.Object.Name)
 		if cm != nil && cm.UID == a.Object.UID && cm.Annotations[a.Key] != a.Value {
-			return exit.Errorf(exit.CodeNoAgent, "the agent does not handle the request to plan %s, which is kept: it is too old, or does not watch namespace %s; %s", cm.Name, cm.Namespace, UpgradeAgent(ctx, f.c, k))
+			return exit.Errorf(exit.CodeNoAgent, "the agent does not handle the request to plan %s, which is kept: it waits for the API server, is too old, or does not watch namespace %s; %s", cm.Name, cm.Namespace, UpgradeAgent(ctx, f.c, k))
 		}
 	}
 	return nil
