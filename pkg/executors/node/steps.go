@@ -3,9 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
@@ -52,13 +50,6 @@ func (Uncordoner) Pass(ctx context.Context, call executors.Call) executors.Outco
 		return api.Done("Node/%s is gone: there is nothing to uncordon", p.Node)
 	case len(picked) == 0:
 		return api.Done("no node is left that it could open")
-	}
-	until := call.Nodes.InterruptedAt.Add(executors.LateRequest)
-	late := slices.IndexFunc(picked, func(n cordoned) bool { return !n.claimed(claimant(call)) && !n.Spec.Unschedulable })
-	if late >= 0 && !call.DryRun && call.Now.Before(until) {
-		out := api.Waiting(nil, "Node/%s is schedulable; the run ended in the middle of a cordon, which may still arrive until %s", picked[late].Name, until.UTC().Format(time.RFC3339))
-		out.WakeAt = until
-		return out
 	}
 	return eachNode(ctx, call, picked, func(n cordoned) (string, bool, error) {
 		return release(ctx, call, n, claimant(call))

@@ -97,8 +97,13 @@ func Outcome(ctx context.Context, call executors.Call, err error) executors.Outc
 	var refused *Refused
 	var request *Error
 	var credentials *executors.CredentialsError
+	var late *executors.LateError
 	large, isTooLarge := executors.TooLarge(err)
 	switch {
+	case errors.As(err, &late):
+		out := Waiting(nil, "%s", late)
+		out.WakeAt = late.Until
+		return out
 	case errors.As(err, &refused):
 		return refused.Outcome
 	case errors.As(err, &credentials) && ctx.Err() == nil:
