@@ -156,6 +156,14 @@ func (e *LateError) Error() string {
 	return "a request that was not answered may still arrive until " + e.Until.UTC().Format(time.RFC3339)
 }
 
+// Late is the error of a request that was sent until an instant and may still take effect now; nil: it cannot.
+func Late(sent, now time.Time) *LateError {
+	if until := sent.Add(LateRequest); now.Before(until) {
+		return &LateError{until}
+	}
+	return nil
+}
+
 // Holder is a step that changed an object and will restore it.
 type Holder struct {
 	Run, Path string

@@ -103,9 +103,10 @@ func release(ctx context.Context, call executors.Call, n cordoned, by string) (s
 	switch {
 	case !n.claimed(by) && n.Spec.Unschedulable:
 		return "stays cordoned: it was not this plan that cordoned it", false, nil
-	case !n.claimed(by) && !call.DryRun && call.Now.Before(call.Nodes.InterruptedAt.Add(executors.LateRequest)):
-		return "", false, &executors.LateError{Until: call.Nodes.InterruptedAt.Add(executors.LateRequest)}
 	case !n.claimed(by):
+		if late := executors.Late(call.Nodes.InterruptedAt, call.Now); late != nil && !call.DryRun {
+			return "", false, late
+		}
 		return "is schedulable", false, nil
 	}
 	if err := write(ctx, call, n, n.Spec.Unschedulable && !uncordon, record); err != nil {

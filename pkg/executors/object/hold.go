@@ -261,11 +261,10 @@ func (h Holder) release(ctx context.Context, call executors.Call) (said string, 
 		return "the HibernatePlan is gone", nil
 	case err != nil:
 		return "", err
-	case call.DryRun:
-		return "the hold is not ours to release", nil
-	case !now.ours && len(call.Recorded.Memory) == 0 && call.Now.Before(call.Recorded.InterruptedAt.Add(executors.LateRequest)): // no pass has seen its hold
-		return "", &executors.LateError{Until: call.Recorded.InterruptedAt.Add(executors.LateRequest)}
-	case !now.ours:
+	case call.DryRun || !now.ours:
+		if late := executors.Late(call.Recorded.InterruptedAt, call.Now); late != nil && !call.DryRun && len(call.Recorded.Memory) == 0 { // no pass has seen its hold
+			return "", late
+		}
 		return "the hold is not ours to release", nil
 	}
 	others := slices.DeleteFunc(now.steps, func(s string) bool { return s == reasonOf(call) })

@@ -102,12 +102,12 @@ func writeBack(ctx context.Context, call executors.Call, o api.Object, live *uns
 // mayArrive waits for a write that nobody saw answered, of an object that is as it was before the step.
 // The version that it carries does not refuse it: nothing else was written since.
 func mayArrive(call executors.Call, o api.Object) (executors.Outcome, bool) {
-	until := call.Recorded.InterruptedAt.Add(executors.LateRequest)
-	if !call.Now.Before(until) {
+	late := executors.Late(call.Recorded.InterruptedAt, call.Now)
+	if late == nil {
 		return executors.Outcome{}, false
 	}
-	out := api.Waiting(o.Watch(""), "%s is as it was before; the step ended in the middle of a write, which may still arrive until %s", o, until.UTC().Format(time.RFC3339))
-	out.WakeAt = until
+	out := api.Waiting(o.Watch(""), "%s is as it was before; the step ended in the middle of a write, which may still arrive until %s", o, late.Until.UTC().Format(time.RFC3339))
+	out.WakeAt = late.Until
 	return out, true
 }
 
