@@ -25,6 +25,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // setWorld is a cluster with two ConfigMaps, and members that look at them.
@@ -386,7 +387,7 @@ func TestAWatchOfNothingThatIsNeverAnsweredIsDoubted(t *testing.T) {
 	inSet(t, 0, func(w *setWorld) {
 		w.api.Hold(agenttest.When{Verb: "watch", Resource: "configmaps"}, 1)
 		u := w.join(maps(), w.noticed(maps()), "one", "")
-		w.expect(informer.LongSilence-time.Second, "it may be slow")
+		w.expect(kube.AnswerWithin-time.Second, "it may be slow")
 		if u.Synced() {
 			t.Error("what was not answered stands")
 		}
