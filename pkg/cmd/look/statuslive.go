@@ -53,8 +53,12 @@ func (o *statusOptions) stream(ctx context.Context, k *factory.Cluster) error {
 	if err != nil {
 		return err
 	}
+	timeout, items, unread := watch.AnswerTimeout{Patient: true}, []print.Value(nil), stream.Unread{}
 	for changes := stream.New(o.out); ; o.begun = true {
-		items, unread, err := o.values(ctx, k)
+		err := timeout.Within(ctx, func(ctx context.Context) (err error) {
+			items, unread, err = o.values(ctx, k)
+			return err
+		})
 		switch {
 		case ctx.Err() != nil:
 		case err != nil && !o.begun:
@@ -139,10 +143,10 @@ func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show fun
 	if show != nil { // lines are written only after a change, and then everything is current
 		k = w.Reader(k, k.Whole(o.everywhere).Namespace, watched()...)
 	}
-	screen, timeout := watch.Screen{Env: o.Env, Live: show, Fit: true}, watch.AnswerTimeout{}
+	screen, timeout := watch.Screen{Env: o.Env, Live: show, Fit: true}, watch.AnswerTimeout{Patient: show == nil}
 	for {
 		begun := time.Now()
-		lines, said, err := o.look(ctx, k, show != nil, &timeout)
+		lines, said, err := o.look(ctx, k, &timeout)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil && screen.Empty() && !watch.Unanswered(err):
@@ -166,11 +170,8 @@ func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show fun
 	}
 }
 
-// look makes the present picture. A silent server is reported on the screen, and not waited for.
-func (o *statusOptions) look(ctx context.Context, k *factory.Cluster, drawn bool, timeout *watch.AnswerTimeout) (lines []view.Line, said []print.Update, err error) {
-	if !drawn {
-		return o.picture(ctx, k)
-	}
+// look makes the present picture. A silent server is reported, and not waited for.
+func (o *statusOptions) look(ctx context.Context, k *factory.Cluster, timeout *watch.AnswerTimeout) (lines []view.Line, said []print.Update, err error) {
 	err = timeout.Within(ctx, func(ctx context.Context) error {
 		lines, said, err = o.picture(ctx, k)
 		return err

@@ -19,12 +19,18 @@ const (
 
 // AnswerTimeout is how long a live view waits for the API server. It is twice as long as the last look took, so that a
 // slow server is not taken for a silent one: each look that is given up gives the next one more time.
-type AnswerTimeout struct{ took time.Duration }
+type AnswerTimeout struct {
+	Patient bool // the next look is waited for as long as any: nothing is shown yet that may become old
+	took    time.Duration
+}
 
 // Within reads something from the API server. It is an error that this took too long, also where look knows of
 // none: then a part may be missing of what was read.
 func (a *AnswerTimeout) Within(ctx context.Context, look func(context.Context) error) error {
 	limit := min(max(leastTimeout, 2*a.took), mostTimeout)
+	if a.Patient {
+		limit, a.Patient = mostTimeout, false
+	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	begun := time.Now()
