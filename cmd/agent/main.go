@@ -115,7 +115,7 @@ func serve(ctx context.Context, f flags, log *slog.Logger, level *slog.LevelVar)
 	steps, answers := builtin.Executors(), outbound.NewBudget()
 	a, err := agent.New(agent.Options{
 		Config: config, Namespace: f.namespace, WatchNamespace: f.watchNamespace, LeaderElection: agent.LeaderElection{LeaderElect: f.leaderElect, Identity: identity()}, Pod: pod(),
-		Version: version, DryRun: f.dryRun, MetricsAuth: f.metricsAuth, Log: log, LogLevel: level, Now: time.Now,
+		Version: version, DryRun: f.dryRun, MetricsAuth: f.metricsAuth, Log: log, LogLevel: level, Now: time.Now, CPUTime: agent.ThreadTime,
 		Executors: agent.Executors{
 			Executor: steps.For, Sleepers: builtin.Sleepers(),
 			Drainer: func(own kube.Interface, changed func(node, by string)) executors.Drainer {

@@ -62,6 +62,7 @@ type Options struct {
 	Log            *slog.Logger
 	LogLevel       *slog.LevelVar
 	Now            func() time.Time
+	CPUTime        func() time.Duration // that the calling thread has had; nil: what expressions take is not bounded
 	Executors      Executors
 	Outbound       Outbound
 }
@@ -234,8 +235,8 @@ func New(o Options) (*Agent, error) {
 		Accounts: a.accounts, Plans: a.queues.plans,
 		Changed: func(k types.NamespacedName) { a.controllers.plans.TargetChanged(k) }, Outdate: func(k types.NamespacedName) { a.controllers.plans.TargetOutdated(k) },
 	})
-	a.controllers.steps = steppool.New(a.enqueueRun)
-	a.controllers.rules = watchrules.New(watchrules.Config{Accounts: a.accounts, Ledgers: a.memory.ledgers, Runs: a.memory.runs, Plans: a.queues.plans, Events: a.events.recorder, Log: a.options.Log, Now: o.Now})
+	a.controllers.steps = steppool.New(a.enqueueRun, queue.NewEvaluations(o.Now, o.CPUTime))
+	a.controllers.rules = watchrules.New(watchrules.Config{Accounts: a.accounts, Ledgers: a.memory.ledgers, Runs: a.memory.runs, Plans: a.queues.plans, Evaluations: queue.NewEvaluations(o.Now, o.CPUTime), Events: a.events.recorder, Log: a.options.Log, Now: o.Now})
 	a.controllers.nodes = nodemaintenance.New(a.nodeConfig())
 	a.controllers.runs = runs.New(a.runsConfig())
 	a.controllers.plans = plans.New(a.plansConfig())

@@ -104,6 +104,23 @@ func below(path, child string) string {
 	return strings.TrimPrefix(path+child, ".")
 }
 
+// HasTemplates says whether a string in a tree of JSON values may have a ${…}.
+func HasTemplates(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return IsTemplate(v)
+	case map[string]any:
+		for _, one := range v {
+			if HasTemplates(one) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, HasTemplates)
+	}
+	return false
+}
+
 // Expand evaluates every ${…} in a tree of JSON values and returns a new tree.
 // A string that is one ${…} alone keeps the value's type. Nothing that an
 // expression yields is looked at again, so a value cannot smuggle in another

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -15,57 +16,247 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// What CEL counts only when it is over, or not at all: texts of objects may have a
-// megabyte, and a loop may go through one at every turn.
+// CEL counts the cost of a call when it is over, or not at all, and its count takes time with the square
+// of the turns of a loop. So it is counted here: each value that is looked up and each call is a step,
+// and what they look at is paid for before, or as, they look at it. Texts of objects may have a megabyte,
+// and a loop may go through one at every turn.
 const (
-	// maxRead is how many bytes an expression may look at, those of the same text over and
-	// over again too (a guess: up to half a second, since some functions look at each
-	// letter).
-	maxRead = 64 << 20
+	// readStep is how many bytes that are looked at cost as much as a step (a guess from measurements: a
+	// step takes some 150 ns, and some functions look at each letter).
+	readStep = 320
+	// maxRead is how many bytes an expression may look at, those of the same text over and over again too.
+	maxRead = MaxCost * readStep
+	// makeStep is how many bytes of a new text cost as much as a step.
+	makeStep = 5
 	// readItem and sortItem are how many bytes an item of a list counts as (guesses from
 	// measurements: turning a list around takes 60 ns for each, sorting it some 5 µs).
 	readItem = 16
 	sortItem = 256
+	// mapItem is how many bytes an entry of a map counts as that is compared (a guess from measurements:
+	// finding it in the other takes 200 ns).
+	mapItem = 128
+	// zoneSteps are what it costs to look a time zone up (a guess: one that there is not takes 30 µs).
+	zoneSteps = 200
 	// maxPattern is how many instructions a regular expression may have (a guess: 40 bytes
 	// each, and one of a hundred letters may stand for millions).
 	maxPattern = 5_000
-	// matchStep is how many steps of a match cost as much as one of CEL's own (a guess from
-	// measurements: a step takes 10 to 30 ns, so that MaxCost is a quarter of a second).
-	matchStep = 200
+	// matchStep is how many steps of a match cost as much as a step (a guess from
+	// measurements: one takes 10 to 30 ns, so that MaxCost takes 50 ms).
+	matchStep = 50
 )
 
-// reader counts what one evaluation looks at.
-type reader struct{ left int }
+// work is what one evaluation may still do, in bytes that are looked at.
+type work struct{ left, limit int }
 
-// decorate has all values that are looked at counted, and the lists that are put together
+// newWork is as much as some steps.
+func newWork(steps uint64) *work {
+	limit := int(min(steps, MaxCost)) * readStep //nolint:gosec // at most MaxCost
+	return &work{limit, limit}
+}
+
+// cost is what was done so far, in steps.
+func (w *work) cost() uint64 {
+	return uint64(w.limit-w.left+readStep-1) / readStep //nolint:gosec // never negative
+}
+
+// decorate has all values that are looked at and all calls counted, and the lists that are put together
 // bounded.
-func (r *reader) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+func (w *work) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	i, err := boundLists(i)
 	switch one := i.(type) {
 	case interpreter.InterpretableAttribute:
-		return readAttribute{one, r}, err
+		return countedAttribute{one, w}, err
 	case interpreter.InterpretableCall:
-		return readCall{one, r, itemsOf(one)}, err
+		return countedCall{one, w, stepsOf(one), itemsOf(one), w.priceOf(one)}, err
 	}
 	return i, err
 }
 
-// count ends the evaluation that has looked at too much: as an error, a loop could go on
-// after it.
-func (r *reader) count(v ref.Val, item int) ref.Val {
+// spend ends the evaluation that costs too much: as an error, a loop could go on after it.
+func (w *work) spend(bytes int, why string) {
+	if w.left -= bytes; w.left < 0 {
+		panic(interpreter.EvalCancelledError{Message: why, Cause: interpreter.CostLimitExceeded})
+	}
+}
+
+// Why an evaluation ends that costs too much.
+const tooDear = "cost limit exceeded: it takes too many steps"
+
+var readsTooMuch = fmt.Sprintf("cost limit exceeded: it looks at more than %d MiB of values", maxRead>>20) //nolint:gochecknoglobals // a text
+
+// step counts a step.
+func (w *work) step(n int) { w.spend(n*readStep, tooDear) }
+
+// read counts a value that is looked at, in bytes for an item of a list.
+func (w *work) read(v ref.Val, item int) ref.Val {
 	switch v := v.(type) {
 	case types.String:
-		r.left -= len(v)
+		w.spend(len(v), readsTooMuch)
 	case types.Bytes:
-		r.left -= len(v)
+		w.spend(len(v), readsTooMuch)
 	case traits.MutableLister: // what a loop puts together, which is bounded, and looked at by none of its turns
 	case traits.Lister:
-		r.left -= int(v.Size().(types.Int)) * item
-	}
-	if r.left < 0 {
-		panic(interpreter.EvalCancelledError{Message: fmt.Sprintf("it looks at more than %d MiB of values", maxRead>>20), Cause: interpreter.CostLimitExceeded})
+		w.spend(int(v.Size().(types.Int))*item, readsTooMuch)
 	}
 	return v
+}
+
+// made counts what a call has made.
+func (w *work) made(v ref.Val, item int) ref.Val {
+	switch v := v.(type) {
+	case types.String:
+		w.step(len(v) / makeStep)
+	case types.Bytes:
+		w.step(len(v) / makeStep)
+	}
+	return w.read(v, item)
+}
+
+// compare counts all that a value holds, so many times over: what compares it looks at each of its parts.
+func (w *work) compare(v any, times int) {
+	w.spend(readItem*times, readsTooMuch)
+	switch v := v.(type) {
+	case types.String:
+		w.spend(len(v)*times, readsTooMuch)
+	case types.Bytes:
+		w.spend(len(v)*times, readsTooMuch)
+	case string:
+		w.spend(len(v)*times, readsTooMuch)
+	case map[string]any:
+		for key, one := range v {
+			w.spend((mapItem+len(key))*times, readsTooMuch)
+			w.compare(one, times)
+		}
+	case []any:
+		for _, one := range v {
+			w.compare(one, times)
+		}
+	case traits.Mapper:
+		if whole, is := v.Value().(map[string]any); is {
+			w.compare(whole, times)
+			return
+		}
+		for i := v.Iterator(); i.HasNext() == types.True; {
+			key := i.Next()
+			w.spend(mapItem*times, readsTooMuch)
+			w.compare(key, times)
+			w.compare(v.Get(key), times)
+		}
+	case traits.Lister:
+		if whole, is := v.Value().([]any); is {
+			w.compare(whole, times)
+			return
+		}
+		for i := range int64(v.Size().(types.Int)) {
+			w.compare(v.Get(types.Int(i)), times)
+		}
+	case *types.Optional:
+		if v.HasValue() {
+			w.compare(v.GetValue(), times)
+		}
+	}
+}
+
+// price has a call made, or makes it in place of CEL once what it costs is paid. ok is false where CEL
+// is to make it.
+type price func(args []ref.Val) (v ref.Val, ok bool)
+
+// priceOf is how a call is paid for before it is made; nil: afterwards, by what it has made.
+func (w *work) priceOf(call interpreter.InterpretableCall) price {
+	switch call.Function() {
+	case operators.Equals:
+		return func(args []ref.Val) (ref.Val, bool) { return w.equal(args[0], args[1]), true }
+	case operators.NotEquals:
+		return func(args []ref.Val) (ref.Val, bool) { return types.Bool(w.equal(args[0], args[1]) != types.True), true }
+	case operators.In:
+		return func(args []ref.Val) (ref.Val, bool) {
+			in, is := args[1].(traits.Container)
+			if _, list := args[1].(traits.Lister); !is || !list {
+				return nil, false // a key of a map, which is found at once
+			}
+			w.compare(args[1], 1)
+			return in.Contains(args[0]), true
+		}
+	case overloads.Matches:
+		return func(args []ref.Val) (ref.Val, bool) {
+			if args[0].Type() != types.StringType || args[1].Type() != types.StringType {
+				return nil, false
+			}
+			if _, steps, err := pattern(text(args[0]), text(args[1])); err == nil {
+				w.step(1 + steps/matchStep)
+			}
+			return matches(args[0], args[1]), true
+		}
+	case "distinct":
+		return func(args []ref.Val) (ref.Val, bool) {
+			list, is := args[0].(traits.Lister)
+			if is {
+				w.compare(list, int(list.Size().(types.Int)))
+			}
+			return nil, false
+		}
+	}
+	return nil
+}
+
+// equal is whether two values are equal.
+func (w *work) equal(a, b ref.Val) ref.Val {
+	w.compare(a, 1)
+	w.compare(b, 1)
+	return types.Equal(a, b)
+}
+
+type countedAttribute struct {
+	interpreter.InterpretableAttribute
+	work *work
+}
+
+// Exec is interpreter.InterpretableV2's.
+func (c countedAttribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	c.work.step(1)
+	return c.work.read(c.InterpretableAttribute.Exec(frame), readItem)
+}
+
+// Eval is interpreter.Interpretable's.
+func (c countedAttribute) Eval(vars interpreter.Activation) ref.Val {
+	return c.Exec(interpreter.AsFrame(vars))
+}
+
+type countedCall struct {
+	interpreter.InterpretableCall
+	work        *work
+	steps, item int
+	price       price
+}
+
+// Exec is interpreter.InterpretableV2's.
+func (c countedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	c.work.step(c.steps)
+	if c.price != nil {
+		args := make([]ref.Val, len(c.Args()))
+		for i, arg := range c.Args() {
+			if args[i] = arg.Exec(frame); types.IsUnknownOrError(args[i]) {
+				return args[i]
+			}
+		}
+		if v, ok := c.price(args); ok {
+			return v
+		}
+	}
+	return c.work.made(c.InterpretableCall.Exec(frame), c.item)
+}
+
+// Eval is interpreter.Interpretable's.
+func (c countedCall) Eval(vars interpreter.Activation) ref.Val {
+	return c.Exec(interpreter.AsFrame(vars))
+}
+
+// stepsOf is how many steps a call is.
+func stepsOf(call interpreter.InterpretableCall) int {
+	if strings.HasPrefix(call.Function(), "get") && len(call.Args()) > 1 { // getHours('Europe/Berlin')
+		return zoneSteps
+	}
+	return 1
 }
 
 // itemsOf is how many bytes an item of the list counts as that a call makes.
@@ -74,37 +265,6 @@ func itemsOf(call interpreter.InterpretableCall) int {
 		return sortItem
 	}
 	return readItem
-}
-
-type readAttribute struct {
-	interpreter.InterpretableAttribute
-	reader *reader
-}
-
-// Exec is interpreter.InterpretableV2's.
-func (r readAttribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	return r.reader.count(r.InterpretableAttribute.Exec(frame), readItem)
-}
-
-// Eval is interpreter.Interpretable's.
-func (r readAttribute) Eval(vars interpreter.Activation) ref.Val {
-	return r.reader.count(r.InterpretableAttribute.Eval(vars), readItem)
-}
-
-type readCall struct {
-	interpreter.InterpretableCall
-	reader *reader
-	item   int
-}
-
-// Exec is interpreter.InterpretableV2's.
-func (r readCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	return r.reader.count(r.InterpretableCall.Exec(frame), r.item)
-}
-
-// Eval is interpreter.Interpretable's.
-func (r readCall) Eval(vars interpreter.Activation) ref.Val {
-	return r.reader.count(r.InterpretableCall.Eval(vars), r.item)
 }
 
 // searches replaces the functions of CEL whose time grows with the square of what they are
@@ -127,25 +287,10 @@ func searches() []cel.EnvOption {
 	}
 }
 
-// searchCosts are what they cost, which is known before they begin.
-func searchCosts() cel.ProgramOption {
-	cost := func(args []ref.Val, _ ref.Val) *uint64 {
-		_, steps, err := pattern(text(args[0]), text(args[1]))
-		if err != nil {
-			steps = 0
-		}
-		return new(uint64(1 + steps/matchStep))
-	}
-	return cel.CostTrackerOptions(interpreter.OverloadCostTracker(overloads.Matches, cost), interpreter.OverloadCostTracker(overloads.MatchesString, cost))
-}
-
 func matches(s, p ref.Val) ref.Val {
-	re, steps, err := pattern(text(s), text(p))
-	switch {
-	case err != nil:
+	re, _, err := pattern(text(s), text(p))
+	if err != nil {
 		return types.WrapErr(err)
-	case steps/matchStep > MaxCost:
-		return types.NewErr("matches: a text of %d bytes is too long for this pattern: cut it, or write a simpler one", len(text(s)))
 	}
 	found, err := regexp.MatchString(re, text(s))
 	if err != nil {
@@ -252,14 +397,10 @@ func bytesOf(s string, letters int64) int {
 	return len(s)
 }
 
-// distinct are the different items of a list. CEL compares each with each, and counts that
-// as what it is, but afterwards.
+// distinct are the different items of a list. Each is compared with each.
 func distinct(v ref.Val) ref.Val {
 	list := v.(traits.Lister)
 	n := int64(list.Size().(types.Int))
-	if n*n > MaxCost {
-		return types.NewErr("distinct: a list of %d items costs too much: it compares each with each", n)
-	}
 	var out []ref.Val
 	for i := range n {
 		one, known := list.Get(types.Int(i)), false

@@ -696,9 +696,19 @@ func (o *trackedObject) claimed(m ledger.Checkpoint) {
 	}
 }
 
+// Evaluator evaluates the conditions of rules.
+type Evaluator interface {
+	// Left says whether anything may be evaluated now.
+	Left() bool
+	// Evaluate evaluates a condition.
+	Evaluate(condition func())
+}
+
 // Candidates are the changes that ask for a run, the longest waiting first. What
-// asks for none is settled by the way, and shows in Unwritten.
-func (t *Tracker) Candidates() []Observed {
+// asks for none is settled by the way, and shows in Unwritten. all is false if conditions are left that by
+// may not evaluate now: those changes are judged another time.
+func (t *Tracker) Candidates(by Evaluator) (candidates []Observed, all bool) {
+	all = true
 	type candidate struct {
 		order int64
 		Observed
@@ -711,7 +721,11 @@ func (t *Tracker) Candidates() []Observed {
 		for _, o := range r.sortedBusy() {
 			o.offered = nil
 			t.fold(r, o)
-			if seen, asks := t.judge(r, o); asks {
+			if r.evaluates(o) && !by.Left() {
+				all = false
+				continue
+			}
+			if seen, asks := t.judge(r, o, by); asks {
 				found = append(found, candidate{o.order, seen})
 			}
 			r.weigh(o)
@@ -723,19 +737,24 @@ func (t *Tracker) Candidates() []Observed {
 	for i, c := range found {
 		out[i] = c.Observed
 	}
-	return out
+	return out, all
+}
+
+// evaluates says whether a condition is to be evaluated to judge an object.
+func (r *ruleTrack) evaluates(o *trackedObject) bool {
+	return r.watch.When != "" && (o.gone == gone || o.pending != nil && !o.pending.judged)
 }
 
 func (r *ruleTrack) sortedBusy() []*trackedObject {
 	return slices.SortedFunc(maps.Keys(r.busy), func(a, b *trackedObject) int { return strings.Compare(a.uid, b.uid) })
 }
 
-func (t *Tracker) judge(r *ruleTrack, o *trackedObject) (Observed, bool) {
+func (t *Tracker) judge(r *ruleTrack, o *trackedObject, by Evaluator) (Observed, bool) {
 	switch {
 	case o.handling.forget || o.gone == maybe || t.flights > 0:
 		return Observed{}, false
 	case o.gone == gone:
-		return t.judgeGone(r, o)
+		return t.judgeGone(r, o, by)
 	case o.pending == nil:
 		return Observed{}, false
 	}
@@ -745,7 +764,7 @@ func (t *Tracker) judge(r *ruleTrack, o *trackedObject) (Observed, bool) {
 		if !o.handling.known {
 			old = nil
 		}
-		s.judged, s.holds = true, r.watch.Asks(event) && t.holds(r, o, event, s.body, old)
+		s.judged, s.holds = true, r.watch.Asks(event) && t.holds(r, o, by, event, s.body, old)
 	}
 	if !s.holds {
 		o.acknowledge(*s)
@@ -759,7 +778,7 @@ func (t *Tracker) judge(r *ruleTrack, o *trackedObject) (Observed, bool) {
 	return r.observed(o, event, o.marked(*s, ordinal)), true
 }
 
-func (t *Tracker) judgeGone(r *ruleTrack, o *trackedObject) (Observed, bool) {
+func (t *Tracker) judgeGone(r *ruleTrack, o *trackedObject, by Evaluator) (Observed, bool) {
 	body := o.handled
 	if o.pending != nil {
 		body = o.pending.body
@@ -771,7 +790,7 @@ func (t *Tracker) judgeGone(r *ruleTrack, o *trackedObject) (Observed, bool) {
 	if body == nil {
 		body = pack(run.ObjectStub(r.watch.APIVersion, r.watch.Kind, o.namespace, o.name, o.uid))
 	}
-	if t.own[ownWrite{uid: o.uid}] || t.removing[o.uid] || !t.holds(r, o, plan.EventDelete, body, body) {
+	if t.own[ownWrite{uid: o.uid}] || t.removing[o.uid] || !t.holds(r, o, by, plan.EventDelete, body, body) {
 		o.leave()
 		return Observed{}, false
 	}
@@ -784,11 +803,13 @@ func (t *Tracker) judgeGone(r *ruleTrack, o *trackedObject) (Observed, bool) {
 	return out, true
 }
 
-func (t *Tracker) holds(r *ruleTrack, o *trackedObject, event string, object, old packed) bool {
+func (t *Tracker) holds(r *ruleTrack, o *trackedObject, by Evaluator, event string, object, old packed) bool {
 	if r.watch.When == "" {
 		return true
 	}
-	holds, err := r.watch.Holds(object.body(), old.body())
+	var holds bool
+	var err error
+	by.Evaluate(func() { holds, err = r.watch.Holds(object.body(), old.body()) })
 	if err != nil {
 		t.failures = append(t.failures, Failure{ObjectKey{r.id, o.uid, o.namespace, o.name}, r.watch.Kind, event, err})
 	}

@@ -263,7 +263,7 @@ func (w *field) pass() (more bool) {
 		o := w.objects[u.Name]
 		w.tracker.Confirm(u, o != nil && o.uid == u.UID)
 	}
-	f.Watched = w.tracker.Candidates()
+	f.Watched = candidates(w.tracker)
 	for _, failure := range w.tracker.Failures() {
 		w.told = append(w.told, "failed "+failure.Event+" "+failure.Name)
 	}
@@ -954,7 +954,7 @@ func TestAChangeWhileARuleStartsAsksForALook(t *testing.T) {
 	if urgency := w.tracker.Recorded(b, nil, true); urgency != watchrule.UrgencyNow {
 		t.Error("the change is not looked at:", urgency)
 	}
-	if seen := w.tracker.Candidates(); len(seen) != 1 {
+	if seen := candidates(w.tracker); len(seen) != 1 {
 		t.Errorf("%+v ask for a run", seen)
 	}
 }
@@ -983,7 +983,7 @@ func TestTooManyObjectsAreSaidAndNotWatched(t *testing.T) {
 			if full := w.tracker.Full(crowd); !strings.Contains(full, "more objects than a plan may watch with all its rules, 20000") || w.tracker.Full(other) != "" {
 				t.Errorf("%q, and of the other %q", full, w.tracker.Full(other))
 			}
-			if _, starts := w.tracker.Start(crowd); starts || len(w.tracker.Candidates()) > 0 || w.tracker.Watching() > 1 {
+			if _, starts := w.tracker.Start(crowd); starts || len(candidates(w.tracker)) > 0 || w.tracker.Watching() > 1 {
 				t.Errorf("it goes on: %d objects", w.tracker.Watching())
 			}
 			w.size(foreigner, "a", 2)
@@ -1096,7 +1096,7 @@ func TestManyThatAreGoneAtOnceAreToldOfByName(t *testing.T) {
 		w.remove(name)
 	}
 	full := 0
-	seen := w.tracker.Candidates()
+	seen := candidates(w.tracker)
 	for _, o := range seen {
 		if o.Body != nil {
 			full++
@@ -1104,5 +1104,46 @@ func TestManyThatAreGoneAtOnceAreToldOfByName(t *testing.T) {
 	}
 	if len(seen) != names || full < names/3 || full == names || w.tracker.Kept() > plan.MaxWatchedBytes || w.tracker.Full(w.ids()[0]) != "" {
 		t.Errorf("%d of %d, %d in full, %d bytes: %s", len(seen), names, full, w.tracker.Kept(), w.tracker.Full(w.ids()[0]))
+	}
+}
+
+// always evaluates conditions.
+type always struct{}
+
+func (always) Left() bool                { return true }
+func (always) Evaluate(condition func()) { condition() }
+
+func candidates(t *watchrule.Tracker) []watchrule.Observed {
+	found, _ := t.Candidates(always{})
+	return found
+}
+
+// few evaluates some conditions more.
+type few struct{ left int }
+
+func (f *few) Left() bool { return f.left > 0 }
+func (f *few) Evaluate(condition func()) {
+	f.left--
+	condition()
+}
+
+// Conditions that may not be evaluated now are evaluated another time, each once, and no change is lost.
+func TestChangesAreJudgedAnotherTimeWhereConditionsTakeTooMuch(t *testing.T) {
+	w := newField(plan.Watch{When: "object.spec.size > 1"})
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.create(name, 1)
+	}
+	w.begin()
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.size(foreigner, name, 2)
+	}
+	for n := range 4 {
+		one := &few{left: 1}
+		if found, all := w.tracker.Candidates(one); len(found) != n+1 || all != (n == 3) || one.left != 0 {
+			t.Errorf("look %d: %d ask for a run, all: %t", n, len(found), all)
+		}
+	}
+	if found, all := w.tracker.Candidates(&few{}); len(found) != 4 || !all {
+		t.Errorf("then %d ask for a run, all: %t", len(found), all)
 	}
 }

@@ -84,7 +84,7 @@ func TestWhatIsSaidOfWhatIsNotWatchedChangesNothing(t *testing.T) {
 			w.begin()
 			watching, kept := w.tracker.Watching(), w.tracker.Kept()
 			say(w, w.tracker, w.ids()[0])
-			if got := w.tracker.Candidates(); len(got) != 0 {
+			if got := candidates(w.tracker); len(got) != 0 {
 				t.Errorf("it asks for a run: %+v", got)
 			}
 			if got := w.tracker.Unwritten(false); len(got) != 0 {
@@ -114,7 +114,7 @@ func TestNothingWaitsForTheAnswerToAWriteWhereNothingChanged(t *testing.T) {
 	if got := w.tracker.Observe(w.ids()[0], w.sighting("a")); got != watchrule.UrgencyNone {
 		t.Errorf("a look is asked for while a write is under way: %v", got)
 	}
-	if got := w.tracker.Candidates(); len(got) != 0 {
+	if got := candidates(w.tracker); len(got) != 0 {
 		t.Errorf("a run is: %+v", got)
 	}
 	if w.tracker.EndWrite() {

@@ -139,14 +139,14 @@ func TestWhatWasClaimedAsksForNoOtherRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := started(plan.Watch{})
 			c.change(w)
-			seen := w.tracker.Candidates()
+			seen := candidates(w.tracker)
 			if len(seen) != 1 {
 				t.Fatalf("%+v ask for a run", seen)
 			}
 			mark := seen[0].Checkpoint
 			mark.Earned = 7
 			w.tracker.Decided(w.claims(seen), []ledger.ObjectCheckpoint{{Rule: seen[0].Rule, UID: seen[0].UID, Checkpoint: mark}})
-			if again := w.tracker.Candidates(); len(again) > 0 {
+			if again := candidates(w.tracker); len(again) > 0 {
 				t.Errorf("it asks again: %+v", again)
 			}
 			if got := w.tracker.Unwritten(true); len(got) > 0 {
@@ -159,7 +159,7 @@ func TestWhatWasClaimedAsksForNoOtherRun(t *testing.T) {
 				return
 			}
 			w.size(foreigner, seen[0].Name, 9)
-			if next := w.tracker.Candidates(); len(next) != 1 || next[0].Checkpoint.Earned != c.want {
+			if next := candidates(w.tracker); len(next) != 1 || next[0].Checkpoint.Earned != c.want {
 				t.Errorf("of its next change: %+v", next)
 			}
 		})
@@ -179,7 +179,7 @@ func TestWhatWaitsAsksForALookOnlyWhenMoreCame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := started(plan.Watch{})
 			w.size(foreigner, "a", 2)
-			w.tracker.Candidates()
+			candidates(w.tracker)
 			c.meanwhile(w)
 			if got := w.tracker.Decided(nil, nil); got != c.want {
 				t.Errorf("urgency %v, want %v", got, c.want)
@@ -205,7 +205,7 @@ func TestOnlyObjectsThatMayBeGoneAreAskedAbout(t *testing.T) {
 		t.Errorf("of one that has left: %+v", got)
 	}
 	w.tracker.Confirm(want[0], false)
-	for _, o := range w.tracker.Candidates() {
+	for _, o := range candidates(w.tracker) {
 		if o.Event == plan.EventDelete {
 			t.Errorf("it has left and is told to be gone: %+v", o)
 		}
@@ -234,7 +234,7 @@ func TestAnObjectThatGoesWhileItsRuleStarts(t *testing.T) {
 				t.Errorf("it is asked about before the start is written: %+v", got)
 			}
 			w.tracker.Recorded(b, nil, true)
-			if asked, told := len(w.tracker.Unconfirmed()), len(w.tracker.Candidates()); asked != c.asked || told != c.told {
+			if asked, told := len(w.tracker.Unconfirmed()), len(candidates(w.tracker)); asked != c.asked || told != c.told {
 				t.Errorf("%d are asked about, %d are gone", asked, told)
 			}
 		})
@@ -276,7 +276,7 @@ func TestVersionsThatAreNoNumbersCountInTheirOrder(t *testing.T) {
 				w.show("a")
 			}
 			w.tracker.EndWrite()
-			if got := w.tracker.Candidates(); len(got) != c.want {
+			if got := candidates(w.tracker); len(got) != c.want {
 				t.Errorf("%+v ask for a run", got)
 			}
 		})
@@ -302,7 +302,7 @@ func TestWhoWroteTheStatusCountsWhereTheStatusDoes(t *testing.T) {
 			s := w.sighting("a")
 			s.Writers = append(s.Writers, watchrule.Writer{Manager: "controller", Subresource: "status", At: w.now.Unix() + 5})
 			w.tracker.Observe(w.ids()[0], s)
-			if got := w.tracker.Candidates(); len(got) != c.want {
+			if got := candidates(w.tracker); len(got) != c.want {
 				t.Errorf("%+v ask for a run", got)
 			}
 		})

@@ -127,7 +127,7 @@ func (s inputReader) properties(ctx context.Context, m workflow.Action, call *ex
 		return failed
 	}
 	call.Objects.Required = seen.Required
-	expanded, err := expr.Expand(anyMap(m.Step.Own()), run.VarsAt(s.run.Run, s.run.Journal, m.Path, seen))
+	expanded, err := executors.Expand(ctx, anyMap(m.Step.Own()), run.VarsAt(s.run.Run, s.run.Journal, m.Path, seen))
 	if err != nil {
 		return refusal("BadTemplate", err)
 	}
@@ -339,7 +339,7 @@ func (s inputReader) params(ctx context.Context, step plan.Step, path string) (m
 	if failed != nil {
 		return nil, failed
 	}
-	given, err := expr.Expand(anyMap(step.Properties), run.VarsAt(s.run.Run, s.run.Journal, path, seen))
+	given, err := executors.Expand(ctx, anyMap(step.Properties), run.VarsAt(s.run.Run, s.run.Journal, path, seen))
 	if err != nil {
 		return nil, refusal("BadTemplate", err)
 	}

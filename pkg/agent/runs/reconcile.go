@@ -434,13 +434,16 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 	if written == nil {
 		return time.Time{}, err
 	}
+	if at := c.Steps.AdvancesAt(l, c.Now()); !at.IsZero() {
+		return at, nil
+	}
 	left := true // it is still to be seen, once in a look, whether an answer that was taken up is left
 	for range maxActs {
 		with, outcomes := c.Steps.WithOutcomes(l)
 		on := c.Stores.Documents.Basis(l.PlanKey())
 		asked := c.Stores.Documents.Plan(l.PlanKey())
 		sig := c.signals(with)
-		journal, next := workflow.Advance(l.Run, with.Journal, c.Now(), sig)
+		journal, next := c.Steps.Advance(l, with.Journal, c.Now(), sig)
 		if journal.BeginsStep(written.Journal) {
 			if unchanged, err := c.Stores.Documents.Confirm(ctx, l.PlanKey(), on); err != nil {
 				return time.Time{}, err

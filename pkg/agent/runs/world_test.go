@@ -217,7 +217,7 @@ func (w *world) begins(identity string) *agent {
 		},
 		Telemetry: notify.Telemetry{Events: w.events, Notify: told, Metrics: w.metrics, Log: log},
 		Scope:     Scope{Identity: identity, DryRun: w.dryRun, LeadingSince: func() time.Time { return since }},
-		Executor:  w.steps.of(a), Denied: func(string) []string { return w.denied }, Status: status.NewWriter(conn.Kube, w.events), Steps: steppool.New(runQueue.Add), Nodes: w.nodes,
+		Executor:  w.steps.of(a), Denied: func(string) []string { return w.denied }, Status: status.NewWriter(conn.Kube, w.events), Steps: steppool.New(runQueue.Add, queue.NewEvaluations(time.Now, nil)), Nodes: w.nodes,
 		Queue: runQueue, Plans: a.plans, Now: time.Now,
 	})
 	ctx, cancel := context.WithCancel(w.Context())

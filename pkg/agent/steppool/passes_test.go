@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -32,7 +33,7 @@ func TestBeforeWhichPassesIsAskedAgain(t *testing.T) {
 		"the first of the attempt after it":    {before: func(p *Pool) { p.Passes(s, 1, began); p.Began(k, journal(1), journal(2), began) }, attempt: 2, after: time.Minute, want: true},
 		"one after a write that began no step": {before: func(p *Pool) { p.Passes(s, 1, began); p.Began(k, journal(1), journal(1), began) }, attempt: 1, after: time.Minute},
 	} {
-		p := New(func(types.NamespacedName) {})
+		p := New(func(types.NamespacedName) {}, queue.NewEvaluations(time.Now, nil))
 		p.Began(k, run.Journal{}, journal(1), began)
 		if c.before != nil {
 			c.before(p)

@@ -58,9 +58,10 @@ type Wait struct {
 // Pool knows what is under way, what has come of it, and which steps rest. All
 // of it is in memory: what is lost with the process is found by another pass.
 type Pool struct {
-	enqueue func(types.NamespacedName)
-	inline  *executors.Shares // of passes by the workers themselves
-	group   sync.WaitGroup
+	enqueue     func(types.NamespacedName)
+	evaluations *queue.Evaluations
+	inline      *executors.Shares // of passes by the workers themselves
+	group       sync.WaitGroup
 
 	mu        sync.Mutex
 	turns     *queue.Turns[*execution] // of passes beside the workers, and those that wait for a place
@@ -83,9 +84,9 @@ type execution struct {
 	cancel  context.CancelCauseFunc // nil: it waits
 }
 
-// New has nothing under way.
-func New(enqueue func(types.NamespacedName)) *Pool {
-	return &Pool{enqueue: enqueue, turns: queue.NewTurns[*execution](MaxOwn), inline: executors.NewShares(maxInline, MaxOwn), executing: map[types.NamespacedName]map[string]*execution{}, finished: map[types.NamespacedName][]Outcome{}, waiting: map[store.StepKey]*Wait{}, woken: map[store.StepKey]bool{}, begun: map[store.StepKey]begun{}}
+// New has nothing under way. The expressions of passes are evaluated by evaluations.
+func New(enqueue func(types.NamespacedName), evaluations *queue.Evaluations) *Pool {
+	return &Pool{enqueue: enqueue, evaluations: evaluations, turns: queue.NewTurns[*execution](MaxOwn), inline: executors.NewShares(maxInline, MaxOwn), executing: map[types.NamespacedName]map[string]*execution{}, finished: map[types.NamespacedName][]Outcome{}, waiting: map[store.StepKey]*Wait{}, woken: map[store.StepKey]bool{}, begun: map[store.StepKey]begun{}}
 }
 
 // WaitAll waits until all that is done beside the workers has ended.
@@ -161,6 +162,9 @@ func (p *Pool) Begin(ctx context.Context, s store.StepKey, act workflow.Act, att
 func (p *Pool) open(f *execution) (context.Context, func()) {
 	ctx, leave := client.WithPass(f.ctx, f.step.Run.Namespace)
 	ctx, f.cancel = context.WithCancelCause(ctx)
+	ctx = executors.WithEvaluation(ctx, func(ctx context.Context, expressions func()) error {
+		return p.evaluations.Evaluate(ctx, f.step.Run.Namespace, expressions)
+	})
 	delete(p.woken, f.step) // this pass will see it
 	return ctx, func() {
 		f.cancel(nil)

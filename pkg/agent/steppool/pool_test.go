@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
@@ -32,7 +33,7 @@ func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rung := 0
-			p := New(func(types.NamespacedName) { rung++ })
+			p := New(func(types.NamespacedName) { rung++ }, queue.NewEvaluations(time.Now, nil))
 			moves := func(now string) {
 				if now == c.at {
 					p.Wake(s)
@@ -63,7 +64,7 @@ func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
 // together, and not lost.
 func TestAStepWhoseLooksCostIsNotLookedAtAtEveryMove(t *testing.T) {
 	s, rec := store.StepKey{Run: types.NamespacedName{Namespace: "shop", Name: "run"}, Path: "until"}, &run.Record{Path: "until", Phase: run.StepRunning, Attempt: 1}
-	p, now := New(func(types.NamespacedName) {}), time.Now()
+	p, now := New(func(types.NamespacedName) {}, queue.NewEvaluations(time.Now, nil)), time.Now()
 	least := now.Add(time.Second)
 	p.Complete(Outcome{Step: s, Wait: &Wait{Record: *rec, Wake: now.Add(time.Minute), Least: least}})
 	for _, at := range []time.Duration{0, 300 * time.Millisecond, 999 * time.Millisecond} {
@@ -106,7 +107,7 @@ func TestAPassThatIsCutOffTakesNoPlace(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
-				p, began, other := New(func(types.NamespacedName) {}), atomic.Int64{}, atomic.Bool{}
+				p, began, other := New(func(types.NamespacedName) {}, queue.NewEvaluations(time.Now, nil)), atomic.Int64{}, atomic.Bool{}
 				for i := range 16 * MaxOwn {
 					p.Start(ctx, keyOf("shop", "run", i), workflow.ActPass, 1, func(ctx context.Context) {
 						began.Add(1)
@@ -136,7 +137,7 @@ func TestAPassThatIsCutOffTakesNoPlace(t *testing.T) {
 func TestStepsThatWaitForAPlaceTakeNextToNothing(t *testing.T) {
 	const waiting = 30_000
 	synctest.Test(t, func(t *testing.T) {
-		p := New(func(types.NamespacedName) {})
+		p := New(func(types.NamespacedName) {}, queue.NewEvaluations(time.Now, nil))
 		var most, now, all atomic.Int64
 		holds := func(ctx context.Context) {
 			most.Store(max(most.Load(), now.Add(1)))
@@ -176,7 +177,7 @@ func TestStepsThatWaitForAPlaceTakeNextToNothing(t *testing.T) {
 // All namespaces together have a limit, too, and who has the fewest places gets the next.
 func TestNamespacesGetThePlacesInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(func(types.NamespacedName) {})
+		p := New(func(types.NamespacedName) {}, queue.NewEvaluations(time.Now, nil))
 		var now, most atomic.Int64
 		for i := range 10 {
 			for tenant := range 40 {

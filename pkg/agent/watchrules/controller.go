@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -36,6 +37,22 @@ import (
 // flushDelay is how long a mark that nobody waits for may stay unwritten (a guess: a
 // crash in that time is told by managedFields, or looks at the change again).
 const flushDelay = 10 * time.Second
+
+// judgeDelay is after how long changes are judged that could not be, since the conditions of the namespace
+// had taken too much (a guess).
+const judgeDelay = 100 * time.Millisecond
+
+// evaluator evaluates the conditions of a namespace's rules.
+type evaluator struct {
+	evaluations *queue.Evaluations
+	namespace   string
+}
+
+// Left is watchrule.Evaluator's.
+func (e evaluator) Left() bool { return e.evaluations.RefilledIn(e.namespace) == 0 }
+
+// Evaluate is watchrule.Evaluator's.
+func (e evaluator) Evaluate(condition func()) { e.evaluations.Measure(e.namespace, condition) }
 
 // maxLookups is how many objects are looked up in one look at a plan (a guess: so
 // many requests hold nothing up).
@@ -92,9 +109,10 @@ type Config struct {
 		Add(types.NamespacedName)
 		AddAfter(types.NamespacedName, time.Duration)
 	}
-	Events record.EventRecorder
-	Log    *slog.Logger
-	Now    func() time.Time
+	Evaluations *queue.Evaluations // of conditions
+	Events      record.EventRecorder
+	Log         *slog.Logger
+	Now         func() time.Time
 }
 
 // New watches nothing yet.
@@ -155,7 +173,10 @@ func (r *Controller) Observe(ctx context.Context, cm *corev1.ConfigMap, known *s
 		wp.tracker.Overlay(f.State.Ledger.Seen)
 	}
 	wp.tracker.SetUncertainty(wp.doubts(f.Now))
-	f.Watched = wp.tracker.Candidates()
+	var all bool
+	if f.Watched, all = wp.tracker.Candidates(evaluator{r.Evaluations, k.Namespace}); !all {
+		r.Plans.AddAfter(k, max(judgeDelay, r.Evaluations.RefilledIn(k.Namespace)))
+	}
 	r.account(wp, "") // what was handled or forgotten
 	for _, rule := range rules {
 		id := plan.RuleID(rule, known.Spec.MirrorPrefix)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -155,11 +156,11 @@ func TestAWriteThatBeganBeforeThePlanWasTakenUp(t *testing.T) {
 	}
 	_ = resp.Body.Close()
 	tracker.Observe(id, at(7, 2))
-	if seen := tracker.Candidates(); len(seen) > 0 {
+	if seen, _ := tracker.Candidates(evaluator{queue.NewEvaluations(time.Now, nil), "n"}); len(seen) > 0 {
 		t.Errorf("the run's own write asks for a run: %+v", seen)
 	}
 	tracker.Observe(id, at(8, 3))
-	if seen := tracker.Candidates(); len(seen) != 1 {
+	if seen, _ := tracker.Candidates(evaluator{queue.NewEvaluations(time.Now, nil), "n"}); len(seen) != 1 {
 		t.Errorf("of a person's write after it %d ask for a run", len(seen))
 	}
 }

@@ -92,7 +92,7 @@ func (w *world) begins(plans ...string) {
 	ledgers := store.NewLedgers(conn.Kube, agenttest.Keys(), func(types.NamespacedName, error) {})
 	looks := queue.New(queue.Config{Name: "plans", Now: time.Now, Log: log, OnPanic: func() { w.Error("it panics") }})
 	w.plans, w.accounts = store.NewPlans(), accounts
-	w.rules = New(Config{Accounts: accounts, Ledgers: ledgers, Runs: store.NewRuns(agenttest.Keys()), Plans: looks, Events: w.events, Log: log, Now: time.Now})
+	w.rules = New(Config{Accounts: accounts, Ledgers: ledgers, Runs: store.NewRuns(agenttest.Keys()), Plans: looks, Evaluations: queue.NewEvaluations(time.Now, nil), Events: w.events, Log: log, Now: time.Now})
 	if w.late {
 		w.rules.backlog.most = 0
 	}

@@ -25,9 +25,9 @@ func TestASlowServerIsGivenMoreTimeAndASilentOneIsNot(t *testing.T) {
 	}
 	for name, looks := range map[string][]look{
 		"one that nothing is shown without": {{takes: 70 * time.Second, ended: 70 * time.Second}, {silent, 2 * time.Minute, "not everything was answered within 2m0s"}},
-		"a fast one":                       {{takes: time.Second, ended: time.Second}, {takes: 9 * time.Second, ended: 9 * time.Second}},
-		"one that takes longer and longer": {{25 * time.Second, 10 * time.Second, "not everything was answered within 10s"}, {25 * time.Second, 20 * time.Second, "not everything was answered within 20s"}, {25 * time.Second, 25 * time.Second, ""}, {45 * time.Second, 45 * time.Second, ""}},
-		"one that is fast again":           {{15 * time.Second, 10 * time.Second, "not everything was answered within 10s"}, {time.Second, time.Second, ""}, {15 * time.Second, 10 * time.Second, "not everything was answered within 10s"}},
+		"a fast one":                        {{takes: time.Second, ended: time.Second}, {takes: 9 * time.Second, ended: 9 * time.Second}},
+		"one that takes longer and longer":  {{25 * time.Second, 10 * time.Second, "not everything was answered within 10s"}, {25 * time.Second, 20 * time.Second, "not everything was answered within 20s"}, {25 * time.Second, 25 * time.Second, ""}, {45 * time.Second, 45 * time.Second, ""}},
+		"one that is fast again":            {{15 * time.Second, 10 * time.Second, "not everything was answered within 10s"}, {time.Second, time.Second, ""}, {15 * time.Second, 10 * time.Second, "not everything was answered within 10s"}},
 		"a silent one": {
 			{silent, 10 * time.Second, "not everything was answered within 10s"},
 			{silent, 20 * time.Second, "not everything was answered within 20s"},

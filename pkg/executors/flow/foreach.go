@@ -51,7 +51,7 @@ func (Lister) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	}
 	var list []metav1.ObjectMeta
 	n, err := from.Each(ctx, from.selector, most, func(u *unstructured.Unstructured) error {
-		is, err := wanted(call, p.When, u)
+		is, err := wanted(ctx, call, p.When, u)
 		if err != nil {
 			return err
 		}
@@ -90,11 +90,11 @@ func invalid(stepType string, p any) (out executors.Outcome, is bool) {
 
 // wanted says whether when holds for an object. An expression that cannot be evaluated is an error:
 // whether such an object is meant is not known.
-func wanted(call executors.Call, when string, u *unstructured.Unstructured) (bool, error) {
+func wanted(ctx context.Context, call executors.Call, when string, u *unstructured.Unstructured) (bool, error) {
 	if when == "" {
 		return true, nil
 	}
-	is, err := expr.Bool(when, map[string]any{"each": run.WithoutSecrets(u.Object)})
+	is, err := executors.Holds(ctx, when, map[string]any{"each": run.WithoutSecrets(u.Object)})
 	if err != nil {
 		return false, api.Refuse("BadCondition", "when, for %s: %s", itemOf(call, identity(u)).Segment(), err)
 	}
@@ -192,7 +192,7 @@ func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEa
 	picked := map[types.UID]answer{} // before the objects themselves can be dropped
 	if _, err := s.Each(ctx, s.selector, plan.MaxItems, func(u *unstructured.Unstructured) error {
 		if done[u.GetUID()] && !call.DryRun {
-			picked[u.GetUID()] = ask(p.Until, u)
+			picked[u.GetUID()] = ask(ctx, p.Until, u)
 		}
 		return nil
 	}); err != nil {
@@ -212,7 +212,7 @@ func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEa
 			if live == nil {
 				continue
 			}
-			a = ask(p.Until, live)
+			a = ask(ctx, p.Until, live)
 		}
 		found.at(item.Segment(), a)
 	}
@@ -228,8 +228,8 @@ type answer struct {
 	err   error
 }
 
-func ask(until string, u *unstructured.Unstructured) answer {
-	ok, err := expr.Bool(until, map[string]any{"object": run.WithoutSecrets(u.Object)})
+func ask(ctx context.Context, until string, u *unstructured.Unstructured) answer {
+	ok, err := executors.Holds(ctx, until, map[string]any{"object": run.WithoutSecrets(u.Object)})
 	return answer{holds: ok, err: err}
 }
 

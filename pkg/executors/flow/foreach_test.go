@@ -81,7 +81,7 @@ func TestUntilNamesTheObjectsForWhichItCannotBeEvaluated(t *testing.T) {
 	const until = "object.status.readyReplicas == 2"
 	var found look
 	with := func(status map[string]any) answer {
-		return ask(until, &unstructured.Unstructured{Object: map[string]any{"status": status}})
+		return ask(t.Context(), until, &unstructured.Unstructured{Object: map[string]any{"status": status}})
 	}
 	found.at("ready", with(map[string]any{"readyReplicas": int64(2)}))
 	found.at("shop:starting", with(map[string]any{"readyReplicas": int64(1)}))

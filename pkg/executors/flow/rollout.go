@@ -12,7 +12,6 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
-	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -39,7 +38,7 @@ func (NodeLister) Pass(ctx context.Context, call executors.Call) executors.Outco
 	needed := map[types.UID]need{}
 	if _, err := from.Each(ctx, from.selector, plan.MaxItems, func(u *unstructured.Unstructured) error {
 		list = append(list, identity(u))
-		needed[u.GetUID()] = needs(p.When, u)
+		needed[u.GetUID()] = needs(ctx, p.When, u)
 		return nil
 	}); err != nil {
 		return api.Outcome(ctx, call, err)
@@ -75,11 +74,11 @@ type need struct {
 	err error
 }
 
-func needs(when string, node *unstructured.Unstructured) need {
+func needs(ctx context.Context, when string, node *unstructured.Unstructured) need {
 	if when == "" {
 		return need{is: true}
 	}
-	is, err := expr.Bool(when, map[string]any{"node": node.Object})
+	is, err := executors.Holds(ctx, when, map[string]any{"node": node.Object})
 	return need{is: is, err: err}
 }
 

@@ -58,7 +58,11 @@ func (Prometheus) Pass(ctx context.Context, call executors.Call) executors.Outco
 	if ended != nil {
 		return *ended
 	}
-	return condition.judge(found).outcome(call, p)
+	var v verdict
+	if err := executors.Evaluate(ctx, func() { v = condition.judge(found) }); err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	return v.outcome(call, p)
 }
 
 // condition is CEL over value and series.

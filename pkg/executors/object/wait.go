@@ -9,7 +9,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
-	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -36,7 +35,7 @@ func (Waiter) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	met, why := met(p, live)
+	met, why := met(ctx, p, live)
 	if met {
 		return api.Done("%s: %s", o, why)
 	}
@@ -58,11 +57,11 @@ func waitFor(ctx context.Context, call executors.Call, o api.Object, why string)
 
 // met says whether the object meets the step's condition, and describes what was found. An
 // expression that cannot be evaluated refers to a field that is not there yet.
-func met(p *plan.WaitProperties, live *unstructured.Unstructured) (bool, string) {
+func met(ctx context.Context, p *plan.WaitProperties, live *unstructured.Unstructured) (bool, string) {
 	if p.Until == "" {
 		return api.Condition(live, p.Condition)
 	}
-	ok, err := expr.Bool(p.Until, map[string]any{"object": run.WithoutSecrets(live.Object)})
+	ok, err := executors.Holds(ctx, p.Until, map[string]any{"object": run.WithoutSecrets(live.Object)})
 	switch {
 	case err != nil:
 		return false, err.Error()

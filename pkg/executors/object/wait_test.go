@@ -28,7 +28,7 @@ func TestWhenAWaitIsOver(t *testing.T) {
 		"an expression over the absence of a field that left": {plan.WaitProperties{Until: "!has(object.spec.busy)"}, `{spec: {}}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, why := met(&c.properties, &unstructured.Unstructured{Object: parse(t, c.object)})
+			got, why := met(t.Context(), &c.properties, &unstructured.Unstructured{Object: parse(t, c.object)})
 			if got != c.want || why == "" {
 				t.Errorf("met: %t (%s), want %t", got, why, c.want)
 			}
