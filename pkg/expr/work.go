@@ -21,28 +21,28 @@ import (
 // and what they look at is paid for before, or as, they look at it. Texts of objects may have a megabyte,
 // and a loop may go through one at every turn.
 const (
-	// readStep is how many bytes that are looked at cost as much as a step (a guess from measurements: a
-	// step takes some 150 ns, and some functions look at each letter).
-	readStep = 320
-	// maxRead is how many bytes an expression may look at, those of the same text over and over again too.
-	maxRead = MaxCost * readStep
+	// maxRead is how many bytes an expression may look at, those of the same text over and over again too
+	// (a guess: 10 to 100 ms, since some functions look at each letter).
+	maxRead = 64 << 20
+	// readStep is how many bytes that are looked at cost as much as a step.
+	readStep = maxRead / MaxCost
 	// makeStep is how many bytes of a new text cost as much as a step.
 	makeStep = 5
-	// readItem and sortItem are how many bytes an item of a list counts as (guesses from
-	// measurements: turning a list around takes 60 ns for each, sorting it some 5 µs).
-	readItem = 16
-	sortItem = 256
-	// mapItem is how many bytes an entry of a map counts as that is compared (a guess from measurements:
-	// finding it in the other takes 200 ns).
-	mapItem = 128
+	// readItem and sortItem are how many bytes an item of a list counts as that is read, or sorted, and
+	// compareItem and mapItem a value and an entry of a map that are compared (guesses from measurements:
+	// they take 20 ns, 1 µs, 50 ns and 0.4 µs).
+	readItem    = 16
+	sortItem    = 1024
+	compareItem = 64
+	mapItem     = 512
 	// zoneSteps are what it costs to look a time zone up (a guess: one that there is not takes 30 µs).
 	zoneSteps = 200
 	// maxPattern is how many instructions a regular expression may have (a guess: 40 bytes
 	// each, and one of a hundred letters may stand for millions).
 	maxPattern = 5_000
 	// matchStep is how many steps of a match cost as much as a step (a guess from
-	// measurements: one takes 10 to 30 ns, so that MaxCost takes 50 ms).
-	matchStep = 50
+	// measurements: one takes 5 to 10 ns, so that MaxCost takes 50 to 100 ms).
+	matchStep = 200
 )
 
 // work is what one evaluation may still do, in bytes that are looked at.
@@ -114,7 +114,7 @@ func (w *work) made(v ref.Val, item int) ref.Val {
 
 // compare counts all that a value holds, so many times over: what compares it looks at each of its parts.
 func (w *work) compare(v any, times int) {
-	w.spend(readItem*times, readsTooMuch)
+	w.spend(compareItem*times, readsTooMuch)
 	switch v := v.(type) {
 	case types.String:
 		w.spend(len(v)*times, readsTooMuch)

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
@@ -71,6 +73,68 @@ func TestWhoWaitsForAnAnswerKeepsNobodyFromReading(t *testing.T) {
 	theirs.succeeded("reads")
 }
 
+// quickRuns has a run of a plan end five times, and says how long each took, the fastest first.
+func (l *lab) quickRuns() (fiveRuns func() []time.Duration) {
+	l.plan("quick", "successfulRunsHistoryLimit: 10\nsteps:\n- {name: call, type: webhook, properties: {url: 'HOOK/quick'}}\n")
+	l.seen("quick")
+	ran := 0
+	return func() (took []time.Duration) {
+		for range 5 {
+			ran++
+			began := time.Now()
+			l.trigger("quick", fmt.Sprint("t", ran))
+			l.ended("quick", ran)
+			took = append(took, time.Since(began))
+		}
+		slices.Sort(took)
+		return took
+	}
+}
+
+// Conditions of one tenant that are as dear as they may be, of rules and of steps, over objects that change all
+// the time: a run of another one takes as long as before. The fastest counts, as below.
+func TestDearConditionsOfOneTenantDelayNobodyElse(t *testing.T) {
+	theirs := newLabFor(t, 10*time.Minute)
+	mine := theirs.beside()
+	theirs.runner()
+	mine.runner(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
+	fiveRuns := theirs.quickRuns()
+	before := fiveRuns()[2]
+
+	const plans, objects, waits = 40, 20, 60
+	dear := "[1]" + strings.Repeat(".map(a, [a])", 8) + ".map(a, [" + strings.Repeat("a, ", 1200) + "a]).size() < 0" // its types are checked in 40 ms
+	for i := range objects {
+		mine.configMap(fmt.Sprint("watched-", i), map[string]string{"watched": "yes"}, nil)
+	}
+	var steps strings.Builder
+	for i := range waits {
+		fmt.Fprintf(&steps, "    - {name: s%d, type: wait, timeout: 10m, properties: {resource: {apiVersion: v1, kind: ConfigMap, name: watched-%d}, until: '%s'}}\n", i, i%objects, dear)
+	}
+	mine.plan("waits", "steps:\n- name: all\n  type: step-group\n  properties:\n    mode: parallel\n    steps:\n"+steps.String())
+	for n := range plans {
+		mine.plan(fmt.Sprint("rule-", n), "triggers: {watch: [{apiVersion: v1, kind: ConfigMap, selector: {matchLabels: {watched: 'yes'}}, when: '"+dear+"'}]}\nsteps:\n- {name: hold, type: suspend}\n")
+	}
+	mine.seen(fmt.Sprint("rule-", plans-1))
+	mine.seen("waits")
+	mine.trigger("waits", "t")
+	changing, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		for round := 0; changing.Err() == nil; round++ {
+			for i := range objects {
+				patch := fmt.Appendf(nil, `{"data":{"round":"%d"}}`, round)
+				_, _ = mine.admin.CoreV1().ConfigMaps(mine.ns).Patch(changing, fmt.Sprint("watched-", i), types.MergePatchType, patch, metav1.PatchOptions{})
+			}
+		}
+	}()
+	time.Sleep(10 * time.Second) // until what they may take at once is taken
+	during := fiveRuns()
+	t.Logf("a run takes %s, and %s while conditions of another tenant are evaluated", before, during)
+	if during[0] > before+time.Second {
+		t.Errorf("a run takes %s, and %s while conditions of another tenant are evaluated", before, during)
+	}
+}
+
 // Webhooks of one tenant that nobody answers wait in that tenant's own queue: a run of another
 // one takes as long as before. The fastest counts: whatever else is at work on this machine delays some
 // of the runs, and a queue that both shared would delay all of them.
@@ -81,20 +145,7 @@ func TestHangingCallsOfOneTenantDelayNobodyElse(t *testing.T) {
 		l.runner()
 	}
 	silent, asked := silentServer(t)
-	theirs.plan("quick", "successfulRunsHistoryLimit: 10\nsteps:\n- {name: call, type: webhook, properties: {url: 'HOOK/quick'}}\n")
-	theirs.seen("quick")
-	ran := 0
-	fiveRuns := func() (took []time.Duration) {
-		for range 5 {
-			ran++
-			began := time.Now()
-			theirs.trigger("quick", fmt.Sprint("t", ran))
-			theirs.ended("quick", ran)
-			took = append(took, time.Since(began))
-		}
-		slices.Sort(took)
-		return took
-	}
+	fiveRuns := theirs.quickRuns()
 	before := fiveRuns()[2]
 
 	const plans, calls = 9, 15

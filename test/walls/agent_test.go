@@ -26,7 +26,7 @@ func agentRooms() map[string][]string {
 		"notify":          {"metrics", "queue"},
 		"targets":         {"client", "store"},
 		"gates":           {"client", "keys", "queue", "status", "store"},
-		"watchrules":      {"client", "store"},
+		"watchrules":      {"client", "queue", "store"},
 		"freezes":         {"admissionread", "client", "queue", "status", "store"},
 		"sleepwatches":    {"client"},
 		"hibernation":     {"client", "keys", "notify", "queue", "sleepwatches", "status", "store"},

@@ -38,9 +38,12 @@ import (
 // crash in that time is told by managedFields, or looks at the change again).
 const flushDelay = 10 * time.Second
 
-// judgeDelay is after how long changes are judged that could not be, since the conditions of the namespace
-// had taken too much (a guess).
-const judgeDelay = 100 * time.Millisecond
+// judgeDelay is after how long, at least, changes are judged that could not be, since the conditions of the
+// namespace had taken too much, and longDelay from when on the plan says so (guesses).
+const (
+	judgeDelay = 100 * time.Millisecond
+	longDelay  = 10 * time.Second
+)
 
 // evaluator evaluates the conditions of a namespace's rules.
 type evaluator struct {
@@ -175,7 +178,11 @@ func (r *Controller) Observe(ctx context.Context, cm *corev1.ConfigMap, known *s
 	wp.tracker.SetUncertainty(wp.doubts(f.Now))
 	var all bool
 	if f.Watched, all = wp.tracker.Candidates(evaluator{r.Evaluations, k.Namespace}); !all {
-		r.Plans.AddAfter(k, max(judgeDelay, r.Evaluations.RefilledIn(k.Namespace)))
+		pause := r.Evaluations.RefilledIn(k.Namespace)
+		if pause >= longDelay {
+			f.Unwatched = fmt.Sprintf("the conditions of the watch rules in namespace %s take more of the agent's CPU than they may: changes are looked at in %s", k.Namespace, pause.Round(time.Second))
+		}
+		r.Plans.AddAfter(k, max(judgeDelay, pause))
 	}
 	r.account(wp, "") // what was handled or forgotten
 	for _, rule := range rules {

@@ -54,7 +54,7 @@ func serve(ctx context.Context, log *slog.Logger, kubeconfig, address string) er
 	runtime.SetBlockProfileRate(10_000)
 	a, err := agent.New(agent.Options{
 		Config: config, Namespace: annotations.DefaultNamespace, LeaderElection: agent.LeaderElection{LeaderElect: true, Identity: "profiled-" + strconv.Itoa(os.Getpid())},
-		Version: "profiled", Log: log, LogLevel: &slog.LevelVar{}, Now: time.Now,
+		Version: "profiled", Log: log, LogLevel: &slog.LevelVar{}, Now: time.Now, CPUTime: agent.ThreadTime,
 		Executors: agent.Executors{
 			Executor: builtin.Executors().For,
 			Drainer: func(own kube.Interface, changed func(node, by string)) executors.Drainer {
