@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"strings"
 	"time"
@@ -21,8 +22,11 @@ func (c Commands) Explain(doing string, err error) error {
 		return fmt.Errorf("%s: the API server at %s had not answered by then; %s shows whether it does", doing, serverOf(out.URL), c.ClusterInfo())
 	case errors.As(err, &out) && !errors.Is(err, context.Canceled):
 		what := "cannot be reached"
-		if out.Timeout() {
+		switch {
+		case out.Timeout():
 			what = "does not answer"
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), strings.Contains(err.Error(), "stream error: "): // net/http does not export its type
+			what = "ended the request without an answer"
 		}
 		return UnansweredError{fmt.Errorf("%s: the API server at %s %s: %w; %s tries it, %s lists others", doing, serverOf(out.URL), what, out.Err, c.ClusterInfo(), c.Contexts())}
 	}

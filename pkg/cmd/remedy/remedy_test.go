@@ -1,6 +1,10 @@
 package remedy_test
 
 import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -235,4 +239,23 @@ func suggestedOf(c remedy.Commands, about string) map[string]string {
 		out[name] = method.Call(args)[0].String()
 	}
 	return out
+}
+
+// What is said of an API server depends on how far a request came.
+func TestWhatBecameOfARequestIsSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"nobody is there":          {errors.New("dial tcp 10.0.0.1:443: connect: connection refused"), "cannot be reached: dial"},
+		"it has no time left":      {context.DeadlineExceeded, "does not answer: "},
+		"it is cut off":            {errors.New("stream error: stream ID 1; INTERNAL_ERROR; received from peer"), "ended the request without an answer: stream error"},
+		"the connection is closed": {io.EOF, "ended the request without an answer: EOF"},
+		"in the middle":            {io.ErrUnexpectedEOF, "ended the request without an answer: unexpected EOF"},
+	} {
+		err := remedy.Commands{}.Explain("list plans", &url.Error{Op: "Get", URL: "https://cluster:6443/api", Err: c.err})
+		if !strings.Contains(err.Error(), "list plans: the API server at https://cluster:6443 "+c.want) || !errors.As(err, &remedy.UnansweredError{}) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
