@@ -71,7 +71,14 @@ func everyOtherMinute(from time.Time, length time.Duration) string {
 
 // plantNights creates the plan, and returns when the agent has seen it.
 func (p *people) plantNights(ctx context.Context) error {
-	cm := annotations.NewHibernatePlan(namespace, nights, nightly(everyOtherMinute(time.Now(), time.Until(p.until))), "")
+	return p.plantSleeper(ctx, time.Until(p.until))
+}
+
+// plantDays creates the plan without a night that is near.
+func (p *people) plantDays(ctx context.Context) error { return p.plantSleeper(ctx, 0) }
+
+func (p *people) plantSleeper(ctx context.Context, length time.Duration) error {
+	cm := annotations.NewHibernatePlan(namespace, nights, nightly(everyOtherMinute(time.Now(), length)), "")
 	if _, err := p.admin.CoreV1().ConfigMaps(namespace).Create(ctx, cm, metav1.CreateOptions{}); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,9 @@ import (
 // be found by the story about it.
 func scenarios() map[string]func(context.Context, *people) error {
 	return map[string]func(context.Context, *people) error{
+		"late-cordon":   lateCordon,
+		"late-hold":     lateHold,
+		"late-sleep":    lateSleep,
 		"late-write":    lateWrite,
 		"mid-step":      midStep,
 		"stale-standby": staleStandby,
@@ -41,6 +45,9 @@ func scenarioNames() []string { return slices.Sorted(maps.Keys(scenarios())) }
 func (w *world) short(ctx context.Context) error {
 	if err := w.lay(ctx); err != nil {
 		return fmt.Errorf("prepare the workload: %w", err)
+	}
+	if err := w.layNights(ctx); err != nil {
+		return fmt.Errorf("prepare what sleeps: %w", err)
 	}
 	before, err := w.snapshot(ctx)
 	if err != nil {
@@ -205,23 +212,92 @@ func midStep(ctx context.Context, p *people) error {
 // lateWrite: a step's request is on its way when the run is aborted, and arrives
 // later.
 func lateWrite(ctx context.Context, p *people) error {
-	const by = 15 * time.Second
+	return p.abortsBefore(ctx, once, "/scale")
+}
+
+// shutNode cordons a node, and uncordons it at the end.
+const shutNode = `
+steps:
+- {name: shut, type: cordon, properties: {node: node-2}}
+finally:
+- {name: open, type: uncordon, properties: {node: node-2}}
+`
+
+// lateCordon: a cordon is on its way when the run is aborted, and arrives after the uncordon has looked.
+func lateCordon(ctx context.Context, p *people) error {
+	return p.abortsBefore(ctx, shutNode, "/nodes/node-2")
+}
+
+// lateHold: a step's hold of a HibernatePlan is on its way when the run is aborted, and arrives later.
+func lateHold(ctx context.Context, p *people) error {
+	if err := p.plantDays(ctx); err != nil {
+		return err
+	}
+	return p.abortsBefore(ctx, "steps:\n- {name: sleep, type: hibernate, properties: {plan: nights}}\n", "/configmaps/"+nights)
+}
+
+// lateness is how much later a write arrives that is on its way.
+const lateness = 15 * time.Second
+
+// abortsBefore has a plan run and aborts it before the requests arrive by which its step changes what a path
+// ends with.
+func (p *people) abortsBefore(ctx context.Context, spec, path string) error {
 	leader, _, err := p.pair(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := p.write(ctx, "once", once); err != nil {
+	if _, err := p.write(ctx, "once", spec); err != nil {
 		return err
 	}
-	leader.proxy.capture(func(req *http.Request) bool {
-		return req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, "/scale")
-	}, by)
+	caught := leader.proxy.delayPatches(path)
 	p.insist(ctx, "asks for the run", func(ctx context.Context) error { return p.ask(ctx, "once") })
-	if err := p.phases(ctx, "once", 1, "Running"); err != nil {
+	if err := p.world.until(ctx, "the step's request is on its way", time.Minute, func(context.Context) (bool, error) { return caught.Load() > 0, nil }); err != nil {
 		return err
 	}
 	p.insist(ctx, "aborts the run", p.abort)
-	pause(ctx, by+5*time.Second)
+	leader.proxy.capture(nil, lateness)
+	pause(ctx, lateness+5*time.Second)
+	return nil
+}
+
+// delayPatches has the PATCH requests of plans' accounts arrive late whose path ends so, and counts them.
+func (p *proxy) delayPatches(path string) (caught *atomic.Int64) {
+	caught = &atomic.Int64{}
+	p.capture(func(req *http.Request) bool {
+		is := req.Method == http.MethodPatch && req.Header.Get("Impersonate-User") != "" && strings.HasSuffix(req.URL.Path, path)
+		if is {
+			caught.Add(1)
+		}
+		return is
+	}, lateness)
+	return caught
+}
+
+// lateSleep: a request that puts something to sleep is on its way when somebody wakes it, and arrives later.
+func lateSleep(ctx context.Context, p *people) error {
+	leader, _, err := p.pair(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.plantDays(ctx); err != nil {
+		return err
+	}
+	caught := leader.proxy.delayPatches("/deployments/night-1/scale")
+	holds := func(state string) {
+		p.insist(ctx, "holds it "+state, func(ctx context.Context) error {
+			return p.annotateNights(ctx, map[string]any{annotations.HoldState: state, annotations.HoldUntil: time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339)})
+		})
+	}
+	holds("asleep")
+	if err := p.world.until(ctx, "the request is on its way", time.Minute, func(context.Context) (bool, error) { return caught.Load() > 0, nil }); err != nil {
+		return err
+	}
+	holds("awake")
+	leader.proxy.capture(nil, lateness)
+	pause(ctx, lateness+5*time.Second)
+	p.insist(ctx, "ends the hold", func(ctx context.Context) error {
+		return p.annotateNights(ctx, map[string]any{annotations.HoldState: nil, annotations.HoldUntil: nil})
+	})
 	return nil
 }
 

@@ -188,7 +188,7 @@ func (w *world) accounts(ctx context.Context) error {
 	}
 	err := harness.Runner(ctx, w.admin, namespace,
 		rule("apps", "deployments deployments/scale statefulsets daemonsets", "get list watch patch"), rule("batch", "jobs", "get list watch create delete"), rule("batch", "cronjobs", "get list watch patch"),
-		rule("", "configmaps", "get list watch create patch delete"), rule("", "pods pods/log", "get list"))
+		rule("", "configmaps", "get list watch create patch delete"), rule("", "pods pods/log", "get list"), rule("maint.dev", "plans", "override"))
 	if err != nil {
 		return err
 	}

@@ -180,9 +180,9 @@ func (r *Controller) Observe(ctx context.Context, cm *corev1.ConfigMap, known *s
 	if f.Watched, all = wp.tracker.Candidates(evaluator{r.Evaluations, k.Namespace}); !all {
 		pause := r.Evaluations.RefilledIn(k.Namespace)
 		if pause >= longDelay {
-			f.Unwatched = fmt.Sprintf("the conditions of the watch rules in namespace %s take more of the agent's CPU than they may: changes are looked at in %s", k.Namespace, pause.Round(time.Second))
+			f.Unwatched = fmt.Sprintf("the conditions of the watch rules in namespace %s take more of the agent's CPU than they may: changes are looked at later", k.Namespace)
 		}
-		r.Plans.AddAfter(k, max(judgeDelay, pause))
+		r.Plans.AddAfter(k, max(judgeDelay, min(4*pause, pause+2*time.Second))) // many plans may wait, and one look serves one of them
 	}
 	r.account(wp, "") // what was handled or forgotten
 	for _, rule := range rules {
