@@ -48,7 +48,7 @@ func TestNoExpressionTakesLong(t *testing.T) {
 		if _, err := expr.Value(text, vars); err == nil {
 			t.Errorf("%.60s: it is evaluated", text)
 		}
-		if took := time.Since(began); took > time.Second { // far more than it takes on a busy machine, far less than it took
+		if took := time.Since(began); took > 5*time.Second { // far more than it takes on a busy machine, far less than it took
 			t.Errorf("%.60s took %s", text, took)
 		}
 	}
