@@ -131,7 +131,7 @@ func TestWhatFunctionsRequireTakesRoom(t *testing.T) {
 	all.Go(func() { ends(t, asks(waits, "shop", time.Minute), executors.Done, false, "") }) // it has the place for large answers until its end
 	<-called
 	at := functiontest.Serve(t, said(wants))
-	ends(t, asks(at, "shop", 2*time.Second), executors.Failed, false, "Timeout", "function at "+at+": what it requires is large, and within 2s there was no room for it beside that of other steps")
+	ends(t, asks(at, "shop", 6*time.Second), executors.Failed, false, "Timeout", "function at "+at+": what it requires is large, and within 6s there was no room for it beside that of other steps")
 	close(release)
 	all.Wait()
 	ends(t, asks(at, "shop", 2*time.Second), executors.Done, false, "")
