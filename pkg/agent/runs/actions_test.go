@@ -518,6 +518,38 @@ func TestPassesBesideTheWorkersAreBounded(t *testing.T) {
 	})
 }
 
+// A step whose expressions wait for their turn when its run is aborted has not failed, and one whose agent ends
+// then is made by the next agent.
+func TestAStepThatIsCutOffBeforeItsTurnHasNotFailed(t *testing.T) {
+	const steps = "steps:\n- {name: first, type: webhook, properties: {url: \"https://${'one'}\"}}\n- {name: second, type: webhook, properties: {url: \"https://${'two'}\"}}\n"
+	for name, c := range map[string]struct {
+		cut   func(w *world)
+		phase run.Phase
+		step  run.StepPhase
+	}{
+		"the run is aborted": {func(w *world) { w.says(annotations.Abort, runName) }, run.Aborted, run.StepFailed},
+		"the agent ends":     {func(w *world) { w.agent.stop(); w.after(time.Minute); w.cpu = nil; w.begins("b") }, run.Succeeded, run.StepSucceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, steps, func(w *world) {
+				var used time.Duration
+				w.cpu = func() time.Duration { used += 2 * time.Second; return used }
+				w.begins("a")
+				w.after(5 * time.Second)
+				if w.record("first").Phase != run.StepSucceeded || w.record("second").Phase != run.StepRunning || w.count("pass second") != 0 {
+					t.Fatalf("the journal says %+v", w.journal().Steps)
+				}
+				c.cut(w)
+				w.after(time.Minute)
+				if rec := w.record("second"); rec.Phase != c.step || rec.Reason == "BadTemplate" {
+					t.Errorf("its step: %+v", rec)
+				}
+				w.ends(c.phase, "")
+			})
+		})
+	}
+}
+
 // Steps that wait for a place take no goroutine, and end with their run.
 func TestAnAbortEndsStepsThatWaitForAPlace(t *testing.T) {
 	const all = 90

@@ -67,7 +67,7 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 		}
 	}
 	failed := c.inputsFor(l, clients).properties(ctx, m, &call)
-	if failed != nil && failed.Reason == executors.ReasonUnavailable {
+	if failed != nil && (failed.Reason == executors.ReasonUnavailable || ctx.Err() != nil) { // what was cut off says nothing of the step
 		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, queue.Latest(failed.WakeAt, c.Now().Add(retryDelay))
 	}
 	return call, failed

@@ -74,7 +74,8 @@ type world struct {
 	dryRun  bool
 	silent  bool // the plans' status does not show what runs
 	told    []string
-	denied  []string // types of steps that the configuration does not allow
+	cpu     func() time.Duration // of a thread; nil: expressions are not bounded
+	denied  []string             // types of steps that the configuration does not allow
 }
 
 // agent is one life of an agent.
@@ -217,7 +218,7 @@ func (w *world) begins(identity string) *agent {
 		},
 		Telemetry: notify.Telemetry{Events: w.events, Notify: told, Metrics: w.metrics, Log: log},
 		Scope:     Scope{Identity: identity, DryRun: w.dryRun, LeadingSince: func() time.Time { return since }},
-		Executor:  w.steps.of(a), Denied: func(string) []string { return w.denied }, Status: status.NewWriter(conn.Kube, w.events), Steps: steppool.New(runQueue.Add, queue.NewEvaluations(time.Now, nil)), Nodes: w.nodes,
+		Executor:  w.steps.of(a), Denied: func(string) []string { return w.denied }, Status: status.NewWriter(conn.Kube, w.events), Steps: steppool.New(runQueue.Add, queue.NewEvaluations(time.Now, w.cpu)), Nodes: w.nodes,
 		Queue: runQueue, Plans: a.plans, Now: time.Now,
 	})
 	ctx, cancel := context.WithCancel(w.Context())

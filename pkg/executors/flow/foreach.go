@@ -95,10 +95,10 @@ func wanted(ctx context.Context, call executors.Call, when string, u *unstructur
 		return true, nil
 	}
 	is, err := executors.Holds(ctx, when, map[string]any{"each": run.WithoutSecrets(u.Object)})
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return false, api.Refuse("BadCondition", "when, for %s: %s", itemOf(call, identity(u)).Segment(), err)
 	}
-	return is, nil
+	return is, err
 }
 
 // identity is what a loop needs of an object to put it in order.
@@ -194,7 +194,7 @@ func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEa
 		if done[u.GetUID()] && !call.DryRun {
 			picked[u.GetUID()] = ask(ctx, p.Until, u)
 		}
-		return nil
+		return ctx.Err()
 	}); err != nil {
 		return api.Outcome(ctx, call, err)
 	}
@@ -215,6 +215,9 @@ func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEa
 			a = ask(ctx, p.Until, live)
 		}
 		found.at(item.Segment(), a)
+	}
+	if err := ctx.Err(); err != nil {
+		return api.Outcome(ctx, call, err)
 	}
 	if len(found.not) == 0 {
 		return api.Done("%s holds for %d objects", p.Until, len(call.Recorded.Items))

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -64,6 +65,25 @@ func TestWhenSaysWhichObjectsALoopTakes(t *testing.T) {
 				t.Errorf("%s\n%+v", diff, out)
 			}
 		})
+	}
+}
+
+// A pass that was cut off before its expressions were evaluated says nothing of the objects: it is made again.
+func TestALoopThatIsCutOffBeforeItsTurnIsMadeAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		properties plan.ForEachProperties
+		recorded   executors.Recorded
+	}{
+		"when":  {plan.ForEachProperties{APIVersion: "example.org/v1", Kind: "App", When: "each.spec.version == '1.2'"}, executors.Recorded{}},
+		"until": {plan.ForEachProperties{APIVersion: "example.org/v1", Kind: "App", Until: "object.spec.version == '1.2'"}, executors.Recorded{Listed: true, ItemVersion: "example.org/v1", ItemKind: "App", Items: []run.Item{{Name: "a"}}}},
+	} {
+		ctx, cut := context.WithCancel(t.Context())
+		ctx = executors.WithEvaluation(ctx, func(ctx context.Context, _ func()) error { cut(); return ctx.Err() })
+		call := apps(map[string]map[string]any{"a": {"version": "1.2"}})
+		call.Properties, call.Recorded = &c.properties, c.recorded
+		if out := (Lister{}).Pass(ctx, call); out.State != executors.NotYet || out.WakeAt.IsZero() {
+			t.Errorf("%s: %+v", name, out)
+		}
 	}
 }
 

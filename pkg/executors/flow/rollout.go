@@ -39,7 +39,7 @@ func (NodeLister) Pass(ctx context.Context, call executors.Call) executors.Outco
 	if _, err := from.Each(ctx, from.selector, plan.MaxItems, func(u *unstructured.Unstructured) error {
 		list = append(list, identity(u))
 		needed[u.GetUID()] = needs(ctx, p.When, u)
-		return nil
+		return ctx.Err()
 	}); err != nil {
 		return api.Outcome(ctx, call, err)
 	}

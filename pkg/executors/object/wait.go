@@ -36,6 +36,9 @@ func (Waiter) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 		return api.Outcome(ctx, call, err)
 	}
 	met, why := met(ctx, p, live)
+	if err := ctx.Err(); err != nil {
+		return api.Outcome(ctx, call, err)
+	}
 	if met {
 		return api.Done("%s: %s", o, why)
 	}
