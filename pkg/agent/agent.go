@@ -235,6 +235,7 @@ func New(o Options) (*Agent, error) {
 		Accounts: a.accounts, Plans: a.queues.plans,
 		Changed: func(k types.NamespacedName) { a.controllers.plans.TargetChanged(k) }, Outdate: func(k types.NamespacedName) { a.controllers.plans.TargetOutdated(k) },
 	})
+	// Steps and rules have budgets of their own: a step waits for its turn, and no worker of plans waits with it.
 	a.controllers.steps = steppool.New(a.enqueueRun, queue.NewEvaluations(o.Now, o.CPUTime))
 	a.controllers.rules = watchrules.New(watchrules.Config{Accounts: a.accounts, Ledgers: a.memory.ledgers, Runs: a.memory.runs, Plans: a.queues.plans, Evaluations: queue.NewEvaluations(o.Now, o.CPUTime), Events: a.events.recorder, Log: a.options.Log, Now: o.Now})
 	a.controllers.nodes = nodemaintenance.New(a.nodeConfig())

@@ -18,7 +18,7 @@ import (
 )
 
 // Bounds of one expression. The cost is in steps: one for each value that is looked up and each call,
-// and more for what they look at or make (work.go), so that 5e4 take some 75 ms at worst
+// and more for what they look at or make (work.go), so that 5e4 take 0.5 to 75 ms
 // (BenchmarkDearest; the tests bound it from above).
 const (
 	MaxLength = 4096

@@ -40,18 +40,23 @@ const (
 	// maxPattern is how many instructions a regular expression may have (a guess: 40 bytes
 	// each, and one of a hundred letters may stand for millions).
 	maxPattern = 5_000
+	// maxKept is how many instructions the patterns have that are kept compiled (a guess: 400 KB).
+	maxKept = 2 * maxPattern
 	// matchStep is how many steps of a match cost as much as a step (a guess from
-	// measurements: one takes 5 to 10 ns, so that MaxCost takes 50 to 100 ms).
+	// measurements: one takes 5 to 10 ns, so that MaxCost takes 50 to 100 ms where a text is long).
 	matchStep = 200
 )
 
 // work is what one evaluation may still do, in bytes that are looked at.
-type work struct{ left, limit int }
+type work struct {
+	left, limit int
+	patterns    patterns // a loop matches the same ones at every turn
+}
 
 // newWork is as much as some steps.
 func newWork(steps uint64) *work {
 	limit := int(min(steps, MaxCost)) * readStep //nolint:gosec // at most MaxCost
-	return &work{limit, limit}
+	return &work{left: limit, limit: limit}
 }
 
 // cost is what was done so far, in steps.
@@ -67,7 +72,7 @@ func (w *work) decorate(i interpreter.InterpretableV2) (interpreter.Interpretabl
 	case interpreter.InterpretableAttribute:
 		return countedAttribute{one, w}, err
 	case interpreter.InterpretableCall:
-		return countedCall{one, w, stepsOf(one), itemsOf(one), w.priceOf(one)}, err
+		return countedCall{one, w, stepsOf(one), itemsOf(one), w.paidFirst(one)}, err
 	}
 	return i, err
 }
@@ -157,44 +162,24 @@ func (w *work) compare(v any, times int) {
 	}
 }
 
-// price has a call made, or makes it in place of CEL once what it costs is paid. ok is false where CEL
-// is to make it.
-type price func(args []ref.Val) (v ref.Val, ok bool)
+// paidCall makes a call in place of CEL, once what it costs is paid. It returns nil for arguments of
+// other types than it takes: CEL says what is wrong with those.
+type paidCall func(args []ref.Val) ref.Val
 
-// priceOf is how a call is paid for before it is made; nil: afterwards, by what it has made.
-func (w *work) priceOf(call interpreter.InterpretableCall) price {
+// paidFirst makes the calls that are paid for before they are made; nil: the others are paid for by what
+// they have made.
+func (w *work) paidFirst(call interpreter.InterpretableCall) paidCall {
 	switch call.Function() {
 	case operators.Equals:
-		return func(args []ref.Val) (ref.Val, bool) { return w.equal(args[0], args[1]), true }
+		return func(args []ref.Val) ref.Val { return w.equal(args[0], args[1]) }
 	case operators.NotEquals:
-		return func(args []ref.Val) (ref.Val, bool) { return types.Bool(w.equal(args[0], args[1]) != types.True), true }
+		return func(args []ref.Val) ref.Val { return types.Bool(w.equal(args[0], args[1]) != types.True) }
 	case operators.In:
-		return func(args []ref.Val) (ref.Val, bool) {
-			in, is := args[1].(traits.Container)
-			if _, list := args[1].(traits.Lister); !is || !list {
-				return nil, false // a key of a map, which is found at once
-			}
-			w.compare(args[1], 1)
-			return in.Contains(args[0]), true
-		}
+		return func(args []ref.Val) ref.Val { return w.contains(args[1], args[0]) }
 	case overloads.Matches:
-		return func(args []ref.Val) (ref.Val, bool) {
-			if args[0].Type() != types.StringType || args[1].Type() != types.StringType {
-				return nil, false
-			}
-			if _, steps, err := pattern(text(args[0]), text(args[1])); err == nil {
-				w.step(1 + steps/matchStep)
-			}
-			return matches(args[0], args[1]), true
-		}
+		return func(args []ref.Val) ref.Val { return w.matches(args[0], args[1]) }
 	case "distinct":
-		return func(args []ref.Val) (ref.Val, bool) {
-			list, is := args[0].(traits.Lister)
-			if is {
-				w.compare(list, int(list.Size().(types.Int)))
-			}
-			return nil, false
-		}
+		return func(args []ref.Val) ref.Val { return w.distinct(args[0]) }
 	}
 	return nil
 }
@@ -204,6 +189,72 @@ func (w *work) equal(a, b ref.Val) ref.Val {
 	w.compare(a, 1)
 	w.compare(b, 1)
 	return types.Equal(a, b)
+}
+
+// contains is whether a list holds a value, or a map a key, which is found at once.
+func (w *work) contains(in, v ref.Val) ref.Val {
+	container, is := in.(traits.Container)
+	if !is {
+		return nil
+	}
+	if list, is := in.(traits.Lister); is {
+		w.compare(list, 1)
+	}
+	return container.Contains(v)
+}
+
+// distinct are the different items of a list. Each is compared with each.
+func (w *work) distinct(v ref.Val) ref.Val {
+	list, is := v.(traits.Lister)
+	if !is {
+		return nil
+	}
+	w.compare(list, int(list.Size().(types.Int)))
+	return distinct(list)
+}
+
+// compiledPattern is a regular expression that was compiled, and how many instructions it has.
+type compiledPattern struct {
+	*regexp.Regexp
+	size int
+}
+
+// patterns are regular expressions by their texts, of so many instructions in all.
+type patterns struct {
+	compiled map[string]compiledPattern
+	size     int
+}
+
+// keep keeps one more. Those before it are forgotten where all together would be too large.
+func (k *patterns) keep(text string, one compiledPattern) {
+	if k.compiled == nil || k.size+one.size > maxKept {
+		k.compiled, k.size = map[string]compiledPattern{}, 0
+	}
+	k.compiled[text], k.size = one, k.size+one.size
+}
+
+// matches is whether a text matches a regular expression.
+func (w *work) matches(s, p ref.Val) ref.Val {
+	if s.Type() != types.StringType || p.Type() != types.StringType {
+		return nil
+	}
+	one, known := w.patterns.compiled[text(p)]
+	if !known {
+		size, err := patternSize(text(p))
+		if err != nil {
+			return types.WrapErr(err)
+		}
+		one.size = size
+	}
+	w.step(1 + (len(text(s))+1)*one.size/matchStep)
+	if !known {
+		var err error
+		if one.Regexp, err = regexp.Compile(text(p)); err != nil {
+			return types.WrapErr(err)
+		}
+		w.patterns.keep(text(p), one)
+	}
+	return types.Bool(one.MatchString(text(s)))
 }
 
 type countedAttribute struct {
@@ -226,21 +277,21 @@ type countedCall struct {
 	interpreter.InterpretableCall
 	work        *work
 	steps, item int
-	price       price
+	paidFirst   paidCall
 }
 
 // Exec is interpreter.InterpretableV2's.
 func (c countedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	c.work.step(c.steps)
-	if c.price != nil {
+	if c.paidFirst != nil {
 		args := make([]ref.Val, len(c.Args()))
 		for i, arg := range c.Args() {
 			if args[i] = arg.Exec(frame); types.IsUnknownOrError(args[i]) {
 				return args[i]
 			}
 		}
-		if v, ok := c.price(args); ok {
-			return v
+		if v := c.paidFirst(args); v != nil {
+			return c.work.made(v, c.item)
 		}
 	}
 	return c.work.made(c.InterpretableCall.Exec(frame), c.item)
@@ -275,7 +326,7 @@ func searches() []cel.EnvOption {
 		cel.Function(overloads.Matches,
 			cel.Overload(overloads.Matches, []*cel.Type{s, s}, cel.BoolType),
 			cel.MemberOverload(overloads.MatchesString, []*cel.Type{s, s}, cel.BoolType),
-			cel.SingletonBinaryBinding(matches)),
+			cel.SingletonBinaryBinding(func(s, p ref.Val) ref.Val { return newWork(MaxCost).matches(s, p) })),
 		cel.Function("indexOf",
 			cel.MemberOverload("string_index_of_string", []*cel.Type{s, s}, i, cel.FunctionBinding(indexOf)),
 			cel.MemberOverload("string_index_of_string_int", []*cel.Type{s, s, i}, i, cel.FunctionBinding(indexOf))),
@@ -287,42 +338,30 @@ func searches() []cel.EnvOption {
 	}
 }
 
-func matches(s, p ref.Val) ref.Val {
-	re, _, err := pattern(text(s), text(p))
-	if err != nil {
-		return types.WrapErr(err)
-	}
-	found, err := regexp.MatchString(re, text(s))
-	if err != nil {
-		return types.WrapErr(err)
-	}
-	return types.Bool(found)
-}
-
 // CompilePattern compiles a regular expression that somebody wrote in a document. Few
 // letters may stand for millions of instructions, which are memory: such a one is refused.
 func CompilePattern(p string) (*regexp.Regexp, error) {
-	if _, _, err := pattern("", p); err != nil {
+	if _, err := patternSize(p); err != nil {
 		return nil, err
 	}
 	return regexp.Compile(p)
 }
 
-// pattern is a regular expression that may be compiled, and how many steps it takes at most
-// to look through a text.
-func pattern(s, p string) (re string, steps int, err error) {
+// patternSize is how many instructions a regular expression has that may be compiled: for each letter of
+// a text it takes at most so many steps.
+func patternSize(p string) (int, error) {
 	if len(p) > MaxLength {
-		return "", 0, fmt.Errorf("a pattern may have at most %d characters, this one has %d", MaxLength, len(p))
+		return 0, fmt.Errorf("a pattern may have at most %d characters, this one has %d", MaxLength, len(p))
 	}
 	tree, err := syntax.Parse(p, syntax.Perl)
 	if err != nil {
-		return "", 0, err
+		return 0, err
 	}
 	size := instructions(tree)
 	if size > maxPattern {
-		return "", 0, fmt.Errorf("the pattern %.60q stands for more than %d instructions: repeat less of it", p, maxPattern)
+		return 0, fmt.Errorf("the pattern %.60q stands for more than %d instructions: repeat less of it", p, maxPattern)
 	}
-	return p, (len(s) + 1) * size, nil
+	return size, nil
 }
 
 // instructions is about how many a pattern has, with what it repeats.
@@ -397,7 +436,6 @@ func bytesOf(s string, letters int64) int {
 	return len(s)
 }
 
-// distinct are the different items of a list. Each is compared with each.
 func distinct(v ref.Val) ref.Val {
 	list := v.(traits.Lister)
 	n := int64(list.Size().(types.Int))

@@ -60,14 +60,6 @@ func (b *budgets) left(namespace string) int {
 	return b.tokens(b.of(namespace))
 }
 
-// refilledIn is after how long a namespace may take something again; zero: it may now.
-func (b *budgets) refilledIn(namespace string) time.Duration {
-	if left := b.left(namespace); left <= 0 {
-		return time.Duration(1-left) * time.Second / time.Duration(b.perSecond)
-	}
-	return 0
-}
-
 // spend takes from a namespace's budget, at once as much as a limiter can.
 func (b *budgets) spend(namespace string, n int) {
 	b.mu.Lock()

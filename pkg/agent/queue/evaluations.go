@@ -37,7 +37,12 @@ func NewEvaluations(now func() time.Time, cpu func() time.Duration) *Evaluations
 }
 
 // RefilledIn is after how long expressions of a namespace may be evaluated; zero: they may now.
-func (e *Evaluations) RefilledIn(namespace string) time.Duration { return e.refilledIn(namespace) }
+func (e *Evaluations) RefilledIn(namespace string) time.Duration {
+	if left := e.left(namespace); left <= 0 {
+		return time.Duration(1-left) * time.Second / evaluatePerSecond
+	}
+	return 0
+}
 
 // Evaluate evaluates expressions once the namespace may; the error is that of a context that ends before.
 func (e *Evaluations) Evaluate(ctx context.Context, namespace string, evaluate func()) error {
